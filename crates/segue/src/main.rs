@@ -1,0 +1,2 @@
+//! Placeholder while the layout is laid down.
+fn main() {}

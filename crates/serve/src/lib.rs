@@ -1,0 +1,1 @@
+//! Placeholder while the layout is laid down.
