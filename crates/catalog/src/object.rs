@@ -97,6 +97,8 @@ pub enum ObjectState {
     /// Its CREATE has not returned yet. The name is taken, but nobody may read it.
     Creating,
     Ready,
+    /// A step over it failed, so its contents are no longer maintained. It can only be dropped.
+    Failed,
 }
 
 /// The kind of an object without its contents.
@@ -167,6 +169,7 @@ impl fmt::Display for ObjectState {
         f.write_str(match self {
             ObjectState::Creating => "creating",
             ObjectState::Ready => "ready",
+            ObjectState::Failed => "failed",
         })
     }
 }
