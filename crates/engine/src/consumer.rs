@@ -1,0 +1,252 @@
+//! A consumer at run time: its coordinator's state, the tasks that work for it, what they have read.
+//!
+//! Invariant: tasks start and stop only as effects of [`segue_coordinate::decide`]; a task that is no longer in the
+//! table has been aborted, and what it still sends is stale by its assignment.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use segue_connect::{ConnectError, Handoff, HandoffKind};
+use segue_coordinate::{Assignment, ConsumerState, Effect, Event, FailedBy, decide};
+use segue_types::{ConsumerId, ObjectId, Position, SplitId, StageIndex};
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+use tokio::task::AbortHandle;
+
+use crate::inbox::Inbox;
+use crate::reader::{self, Desk, Range};
+use crate::source::{SharedReader, SourceRuntime};
+
+/// Where a consumer's tasks run and where they tell.
+#[derive(Clone)]
+pub(crate) struct Workplace {
+    pub(crate) runtime: Handle,
+    pub(crate) inbox: Inbox,
+}
+
+/// One reading of a source.
+pub(crate) struct Consumer {
+    pub(crate) id: ConsumerId,
+    /// The view or table that reads.
+    pub(crate) object: ObjectId,
+    /// The input of its dataflow that the rows go to.
+    pub(crate) input: usize,
+    pub(crate) source: Arc<SourceRuntime>,
+    /// Always there between two decisions; `decide` takes it by value.
+    state: Option<ConsumerState>,
+    pub(crate) meters: Vec<StageMeter>,
+    projection: Arc<[usize]>,
+    readers: BTreeMap<StageIndex, Arc<SharedReader>>,
+    tasks: BTreeMap<(StageIndex, Task), AbortHandle>,
+    queue: Arc<Semaphore>,
+    workplace: Workplace,
+}
+
+const STATE_IS_THERE: &str = "the state is away only while decide runs";
+
+/// What a task does for a stage.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Task {
+    Discover,
+    Handoff,
+    Read(SplitId),
+}
+
+/// What was read of one stage since the process started, and why nothing moves while that is so.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StageMeter {
+    pub(crate) rows: u64,
+    pub(crate) bytes: u64,
+    pub(crate) rejected: u64,
+    pub(crate) retrying: Option<String>,
+}
+
+/// What the world has to do for a consumer: what is not a task of its own.
+pub(crate) enum Upshot {
+    Completed,
+    Failed(String),
+}
+
+impl Consumer {
+    pub(crate) fn new(
+        id: ConsumerId,
+        reader: (ObjectId, usize),
+        source: Arc<SourceRuntime>,
+        projection: Arc<[usize]>,
+        state: ConsumerState,
+        workplace: Workplace,
+    ) -> Consumer {
+        let meters = vec![StageMeter::default(); source.stages.len()];
+        Consumer {
+            id,
+            object: reader.0,
+            input: reader.1,
+            source,
+            state: Some(state),
+            meters,
+            projection,
+            readers: BTreeMap::new(),
+            tasks: BTreeMap::new(),
+            queue: Arc::new(Semaphore::new(reader::QUEUE_KIB_MAX as usize)),
+            workplace,
+        }
+    }
+
+    /// Decides what `event` means, and does it.
+    pub(crate) fn decide(&mut self, event: Event) -> Vec<Upshot> {
+        let (state, effects) = decide(self.state.take().expect(STATE_IS_THERE), event);
+        self.state = Some(state);
+        self.perform(effects)
+    }
+
+    /// What the coordinator knows.
+    pub(crate) fn state(&self) -> &ConsumerState {
+        self.state.as_ref().expect(STATE_IS_THERE)
+    }
+
+    /// Carries out effects in order; returns what only the world can do.
+    pub(crate) fn perform(&mut self, effects: Vec<Effect>) -> Vec<Upshot> {
+        effects.into_iter().filter_map(|effect| self.perform_one(effect)).collect()
+    }
+
+    fn perform_one(&mut self, effect: Effect) -> Option<Upshot> {
+        match effect {
+            Effect::Discover { assignment, stage } => {
+                let (desk, shared) = (self.desk(stage, assignment), self.reader(stage));
+                self.spawn(stage, Task::Discover, reader::discover(desk, shared));
+            }
+            Effect::OpenSplit { assignment, stage, split, from, until } => {
+                let (desk, shared) = (self.desk(stage, assignment), self.reader(stage));
+                let task = Task::Read(split.clone());
+                let range = Range { split, from, until };
+                self.spawn(stage, task, reader::read_split(desk, shared, range));
+            }
+            Effect::CloseSplit { stage, split } => self.abort(stage, Task::Read(split)),
+            Effect::CloseStage { stage } => self.close_stage(stage),
+            Effect::ResolveHandoff { assignment, from, to, ends } => {
+                return self.resolve_handoff(assignment, (from, to), ends);
+            }
+            Effect::CheckStarts { assignment, stage, starts } => {
+                let (desk, runtime) =
+                    (self.desk(stage, assignment), Arc::clone(self.source.stage(stage)));
+                self.spawn(stage, Task::Handoff, reader::check_starts(desk, runtime, starts));
+            }
+            Effect::Acknowledge { stage, positions } => self.acknowledge(stage, positions),
+            Effect::Completed => return Some(Upshot::Completed),
+            Effect::Fail { failure } => return Some(Upshot::Failed(failure.to_string())),
+        }
+        None
+    }
+
+    fn resolve_handoff(
+        &mut self,
+        assignment: Assignment,
+        (from, to): (StageIndex, StageIndex),
+        ends: Vec<(SplitId, Position)>,
+    ) -> Option<Upshot> {
+        let handoff = self.handoff(from, to, ends);
+        let desk = self.desk(to, assignment);
+        let runtime = Arc::clone(self.source.stage(to));
+        self.spawn(to, Task::Handoff, reader::resolve_handoff(desk, runtime, handoff));
+        None
+    }
+
+    /// What `from` covered, in the terms that `to` asked for.
+    fn handoff(
+        &self,
+        from: StageIndex,
+        to: StageIndex,
+        ends: Vec<(SplitId, Position)>,
+    ) -> Handoff {
+        let predecessor = self.source.stage(from);
+        let planned = self.source.stage(to).handoff.as_ref();
+        let kind = planned.and_then(|handoff| handoff.kind).expect("the planner chose a kind");
+        let identity = predecessor.definition.identity.clone();
+        let ends = match kind {
+            HandoffKind::LogEnds => ends,
+            HandoffKind::Query => predecessor.captured_handoff(),
+            HandoffKind::Columns => unreachable!("refused at CREATE"),
+        };
+        Handoff { kind, identity, ends }
+    }
+
+    fn acknowledge(&mut self, stage: StageIndex, positions: Vec<(SplitId, Position)>) {
+        let shared = self.reader(stage);
+        self.workplace.runtime.spawn(async move {
+            let told = match shared.get().await {
+                Ok(reader) => reader.acknowledge(&positions).await,
+                Err(error) => Err(error),
+            };
+            // An acknowledgment only lets the system release data; the next one covers a lost one.
+            if let Err(error) = told {
+                tracing::debug!(%error, "could not acknowledge");
+            }
+        });
+    }
+
+    fn desk(&self, stage: StageIndex, assignment: Assignment) -> Desk {
+        Desk {
+            inbox: self.workplace.inbox.clone(),
+            consumer: self.id,
+            stage,
+            assignment,
+            queue: Arc::clone(&self.queue),
+        }
+    }
+
+    fn reader(&mut self, stage: StageIndex) -> Arc<SharedReader> {
+        let reader = self.readers.entry(stage).or_insert_with(|| {
+            let runtime = Arc::clone(self.source.stage(stage));
+            Arc::new(SharedReader::new(runtime, Arc::clone(&self.projection)))
+        });
+        Arc::clone(reader)
+    }
+
+    fn spawn(
+        &mut self,
+        stage: StageIndex,
+        task: Task,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) {
+        let handle = self.workplace.runtime.spawn(work).abort_handle();
+        if let Some(former) = self.tasks.insert((stage, task), handle) {
+            former.abort();
+        }
+    }
+
+    fn abort(&mut self, stage: StageIndex, task: Task) {
+        if let Some(handle) = self.tasks.remove(&(stage, task)) {
+            handle.abort();
+        }
+    }
+
+    fn close_stage(&mut self, stage: StageIndex) {
+        self.tasks.retain(|(of, _), handle| {
+            let keep = *of != stage;
+            if !keep {
+                handle.abort();
+            }
+            keep
+        });
+        self.readers.remove(&stage);
+    }
+
+    /// A task failed for good.
+    pub(crate) fn fail(
+        &mut self,
+        stage: StageIndex,
+        by: Assignment,
+        error: &ConnectError,
+    ) -> Vec<Upshot> {
+        let message = error.to_user_error(&self.source.stage(stage).name).message;
+        self.decide(Event::Failed { by: FailedBy::Work(by), stage, message, retriable: false })
+    }
+}
+
+impl std::ops::Drop for Consumer {
+    fn drop(&mut self) {
+        for handle in self.tasks.values() {
+            handle.abort();
+        }
+    }
+}

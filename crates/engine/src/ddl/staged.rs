@@ -1,0 +1,156 @@
+//! CREATE SOURCE, and what CREATE TABLE … WITH STAGES has in common with it: pin every stage, store the
+//! definitions, capture the bounded queries, publish.
+//!
+//! Invariant: everything symbolic is resolved and durable before the first row is read.
+
+use std::sync::Arc;
+
+use segue_catalog::{Object, ObjectKind, ObjectState, SourceObject, StageObject};
+use segue_plan::stages::{PlannedStage, plan_source};
+use segue_sql::CreateSource;
+use segue_types::{ObjectId, UserError};
+
+use super::{stopping, unless_canceled};
+use crate::api::StatementContext;
+use crate::capture::{self, Progress};
+use crate::engine::Engine;
+use crate::job::Phase;
+use crate::source::{SourceRuntime, StageRuntime};
+use crate::world::World;
+
+/// `CREATE SOURCE`
+pub(super) async fn create_source(
+    engine: &Engine,
+    create: CreateSource,
+    context: &StatementContext,
+) -> Result<(), UserError> {
+    let name = create.name.as_str().to_owned();
+    if super::already_exists(engine, &name, create.on_existing, context)? {
+        return Ok(());
+    }
+    let planned = plan_source(engine.registry(), &create)?;
+    let stages = unless_canceled(&context.cancel, pin(engine, planned.stages)).await?;
+    for notice in planned.notices {
+        context.notice(notice);
+    }
+    let alone = engine.lock_catalog().await;
+    if super::already_exists(engine, &name, create.on_existing, context)? {
+        return Ok(());
+    }
+    let id = engine.catalog().next_id();
+    let source = Arc::new(SourceRuntime { object: id, stages });
+    let object = Object {
+        id,
+        name,
+        schema: planned.schema,
+        key: planned.key,
+        definition: segue_sql::Statement::CreateSource(create).to_string(),
+        kind: ObjectKind::Source(SourceObject { stages: stage_objects(&source) }),
+        depends_on: Default::default(),
+        state: if source.needs_capture() { ObjectState::Creating } else { ObjectState::Ready },
+        consumers: Vec::new(),
+    };
+    let progress = Arc::new(Progress::default());
+    let (runtime, shared) = (Arc::clone(&source), Arc::clone(&progress));
+    super::install(engine, move |world| {
+        world.put_object(object)?;
+        if runtime.needs_capture() {
+            world.jobs.set_phase(id, Phase::Capturing(shared));
+        }
+        world.sources.insert(id, runtime);
+        Ok(())
+    })
+    .await?;
+    drop(alone);
+    if !source.needs_capture() {
+        return Ok(());
+    }
+    super::run_job(engine, id, context, capture_source(engine.clone(), source, progress)).await
+}
+
+/// Pins every stage, the last one first: what a later stage needs retained is secured before an earlier one
+/// is read.
+pub(super) async fn pin(
+    engine: &Engine,
+    planned: Vec<PlannedStage>,
+) -> Result<Vec<Arc<StageRuntime>>, UserError> {
+    let mut stages = Vec::with_capacity(planned.len());
+    for stage in planned.into_iter().rev() {
+        let connector = engine.registry().get(&stage.connector).expect("the planner found it");
+        let pinned = connector.pin(&stage.config).await;
+        let definition = pinned.map_err(|error| error.to_user_error(&stage.name))?;
+        stages.push(Arc::new(StageRuntime {
+            name: stage.name,
+            connector: Arc::clone(connector),
+            config: stage.config,
+            capabilities: stage.capabilities,
+            handoff: stage.handoff,
+            definition,
+            capture: None,
+            store: Arc::clone(engine.store()),
+        }));
+    }
+    stages.reverse();
+    Ok(stages)
+}
+
+/// The stages as the catalog keeps them.
+pub(super) fn stage_objects(source: &SourceRuntime) -> Vec<StageObject> {
+    let object = |stage: &Arc<StageRuntime>| StageObject {
+        name: stage.name.clone(),
+        connector: stage.connector.name().to_owned(),
+        options: stage.config.options.0.clone(),
+        boundedness: stage.capabilities.boundedness,
+        semantics: stage.capabilities.semantics,
+        definition: Some(serde_json::to_value(&stage.definition).expect("a definition is plain data")),
+        continuity: stage.handoff.as_ref().map(|handoff| handoff.continuity),
+    };
+    source.stages.iter().map(object).collect()
+}
+
+/// The job of a source: its bounded queries are captured and published, then it is ready.
+pub(super) async fn capture_source(
+    engine: Engine,
+    source: Arc<SourceRuntime>,
+    progress: Arc<Progress>,
+) -> Result<(), UserError> {
+    let id = source.object;
+    capture_and(&engine, source, &progress, move |world| world.finish_job(id)).await
+}
+
+/// Captures what has to be, publishes it, and runs `then` in the same epoch.
+pub(super) async fn capture_and(
+    engine: &Engine,
+    source: Arc<SourceRuntime>,
+    progress: &Progress,
+    then: impl FnOnce(&mut World) + Send + 'static,
+) -> Result<(), UserError> {
+    let id = source.object;
+    let tell = |text: String| tracing::warn!(object = %id, "{text}");
+    let manifests = capture::capture_all(&source, engine.store(), progress, tell).await?;
+    let published = move |world: &mut World| {
+        // The object may have been dropped while the query ran.
+        if !world.sources.contains_key(&id) {
+            return;
+        }
+        let captured = source.with_captures(&manifests);
+        world.sources.insert(id, Arc::new(captured));
+        world.pending.captures.extend(manifests);
+        then(world);
+    };
+    engine.inbox().ask(published).await.ok_or_else(stopping)
+}
+
+/// Goes on with a source whose creation was under way when the server stopped.
+pub(super) async fn resume(engine: Engine, id: ObjectId) -> Result<(), UserError> {
+    let progress = Arc::new(Progress::default());
+    let shared = Arc::clone(&progress);
+    let found = move |world: &mut World| {
+        world.jobs.set_phase(id, Phase::Capturing(shared));
+        world.sources.get(&id).map(Arc::clone)
+    };
+    let source = engine.inbox().ask(found).await.ok_or_else(stopping)?;
+    let Some(source) = source else { return Ok(()) };
+    capture_source(engine, source, progress).await
+}
+

@@ -1,0 +1,141 @@
+//! CREATE TABLE: fed by DML, or by stages as well.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use segue_catalog::{ConsumerRef, Object, ObjectKind, ObjectState, OnConflict, TableObject};
+use segue_plan::stages::{TablePlan, plan_table};
+use segue_sql::{CreateTable, Statement};
+use segue_types::{ObjectId, UserError};
+
+use super::{already_exists, opening, staged, stopping, unless_canceled};
+use crate::api::StatementContext;
+use crate::capture::Progress;
+use crate::engine::Engine;
+use crate::job::Phase;
+use crate::relation::{Feed, Relation};
+use crate::source::SourceRuntime;
+use crate::world::World;
+
+/// `CREATE TABLE`
+pub(super) async fn create_table(
+    engine: &Engine,
+    create: CreateTable,
+    context: &StatementContext,
+) -> Result<(), UserError> {
+    let name = create.name.as_str().to_owned();
+    let on_existing = create.on_existing;
+    if already_exists(engine, &name, on_existing, context)? {
+        return Ok(());
+    }
+    let mut plan = plan_table(engine.registry(), &create)?;
+    let planned = std::mem::take(&mut plan.stages);
+    let stages = unless_canceled(&context.cancel, staged::pin(engine, planned)).await?;
+    for notice in &plan.notices {
+        context.notice(notice.clone());
+    }
+    let alone = engine.lock_catalog().await;
+    if already_exists(engine, &name, on_existing, context)? {
+        return Ok(());
+    }
+    let id = engine.catalog().next_id();
+    let source = (!stages.is_empty()).then(|| Arc::new(SourceRuntime { object: id, stages }));
+    let consumers = super::view::allocate(engine, usize::from(source.is_some())).await?;
+    let consumers: Vec<ConsumerRef> =
+        consumers.iter().map(|consumer| ConsumerRef { id: *consumer, source: id, input: 0 }).collect();
+    let object = object(id, create, &plan, source.as_deref(), consumers);
+    let runtime = source.clone();
+    super::install(engine, move |world| set_up(world, object, runtime)).await?;
+    drop(alone);
+    let Some(source) = source else { return Ok(()) };
+    super::run_job(engine, id, context, fill(engine.clone(), source)).await
+}
+
+fn object(
+    id: ObjectId,
+    create: CreateTable,
+    plan: &TablePlan,
+    source: Option<&SourceRuntime>,
+    consumers: Vec<ConsumerRef>,
+) -> Object {
+    let kind = ObjectKind::Table(TableObject {
+        stages: source.map_or_else(Vec::new, staged::stage_objects),
+        on_conflict: plan.on_conflict,
+    });
+    Object {
+        id,
+        name: create.name.as_str().to_owned(),
+        schema: Arc::clone(&plan.schema),
+        key: plan.key.clone(),
+        definition: Statement::CreateTable(create).to_string(),
+        kind,
+        depends_on: Default::default(),
+        state: if source.is_some() { ObjectState::Creating } else { ObjectState::Ready },
+        consumers,
+    }
+}
+
+fn set_up(
+    world: &mut World,
+    object: Object,
+    source: Option<Arc<SourceRuntime>>,
+) -> Result<(), UserError> {
+    let id = object.id;
+    let relation = relation(&object);
+    world.put_object(object)?;
+    world.relations.insert(id, relation);
+    if let Some(source) = source {
+        world.jobs.set_phase(id, Phase::Capturing(Arc::default()));
+        world.sources.insert(id, source);
+    }
+    Ok(())
+}
+
+/// The dataflow of a table: whatever feeds it comes in at one input, in the order of its steps.
+pub(crate) fn relation(object: &Object) -> Relation {
+    let ObjectKind::Table(table) = &object.kind else { unreachable!("only tables are made here") };
+    let conflict = match table.on_conflict {
+        OnConflict::Overwrite | OnConflict::UpdateIfNotNull => segue_flow::Conflict::Overwrite,
+        OnConflict::Ignore => segue_flow::Conflict::DoNothing,
+    };
+    let schema = Arc::clone(&object.schema);
+    let kind = segue_flow::InputKind::Changelog;
+    let spec = segue_flow::DataflowSpec::table(schema, object.key.clone(), conflict, kind);
+    let feed = object.consumers.first().map_or(Feed::Statements, |c| Feed::Consumer(c.id));
+    Relation::new(object.id, spec, vec![feed])
+}
+
+/// The job of a table with stages: capture, then read until what was there at the beginning is in.
+pub(super) async fn fill(engine: Engine, source: Arc<SourceRuntime>) -> Result<(), UserError> {
+    let id = source.object;
+    let opening = opening::open(Arc::clone(&source)).await?;
+    let progress = Arc::new(Progress::default());
+    let shown = Arc::clone(&progress);
+    engine.inbox().run(move |world| world.jobs.set_phase(id, Phase::Capturing(shown)));
+    let start = move |world: &mut World| {
+        let Some(object) = world.catalog.get(id).map(Arc::clone) else { return };
+        let consumer = object.consumers[0];
+        // After a restart the consumer may be there already, and then goes on from where it was.
+        if !world.consumers.contains_key(&consumer.id) {
+            let source = Arc::clone(&world.sources[&id]);
+            let projection = (0..object.schema.fields().len()).collect();
+            world.open_consumer(id, consumer, source, projection, &opening.starts);
+        }
+        let targets = BTreeMap::from([(consumer.id, opening.target)]);
+        world.jobs.set_phase(id, Phase::CatchingUp(targets));
+    };
+    staged::capture_and(&engine, source, &progress, start).await?;
+    super::wait::job_of(engine, id).await
+}
+
+/// Goes on with a table whose creation was under way when the server stopped.
+pub(super) async fn resume(engine: Engine, id: ObjectId) -> Result<(), UserError> {
+    let found = engine.inbox().ask(move |world| world.sources.get(&id).map(Arc::clone)).await;
+    match found.ok_or_else(stopping)? {
+        Some(source) => {
+            opening::target_at_last(&source).await?;
+            fill(engine, source).await
+        }
+        None => Ok(()),
+    }
+}

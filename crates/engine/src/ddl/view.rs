@@ -1,0 +1,198 @@
+//! CREATE VIEW and CREATE MATERIALIZED VIEW.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use segue_catalog::{Catalog, ConsumerRef, Object, ObjectKind, ObjectState};
+use segue_plan::delta::{ViewPlan, plan_view};
+use segue_sql::{CreateView, Statement};
+use segue_types::{ConsumerId, ObjectId, SqlState, UserError};
+
+use super::opening::{self, Opening};
+use super::{already_exists, unless_canceled};
+use crate::api::StatementContext;
+use crate::engine::Engine;
+use crate::job::Phase;
+use crate::relation::{Feed, Relation};
+use crate::world::World;
+
+/// `CREATE VIEW`
+pub(super) async fn create_view(
+    engine: &Engine,
+    create: CreateView,
+    context: &StatementContext,
+) -> Result<(), UserError> {
+    let _alone = engine.lock_catalog().await;
+    let name = create.name.as_str().to_owned();
+    if already_exists(engine, &name, create.on_existing, context)? {
+        return Ok(());
+    }
+    let catalog = engine.catalog();
+    let described = segue_plan::delta::describe_query(&catalog, &create.query.tree)?;
+    let names: Vec<String> = create.columns.iter().map(|name| name.as_str().to_owned()).collect();
+    let object = Object {
+        id: catalog.next_id(),
+        name,
+        schema: segue_plan::delta::rename(&described.schema, &names)?,
+        key: Vec::new(),
+        definition: Statement::CreateView(create).to_string(),
+        kind: ObjectKind::View,
+        depends_on: described.depends_on,
+        state: ObjectState::Ready,
+        consumers: Vec::new(),
+    };
+    super::install(engine, move |world| world.put_object(object)).await
+}
+
+/// `CREATE MATERIALIZED VIEW`
+pub(super) async fn create_materialized_view(
+    engine: &Engine,
+    create: CreateView,
+    context: &StatementContext,
+) -> Result<(), UserError> {
+    let name = create.name.as_str().to_owned();
+    if already_exists(engine, &name, create.on_existing, context)? {
+        return Ok(());
+    }
+    let before = plan(&engine.catalog(), &create)?;
+    let sources = sources_of(&engine.catalog(), &before)?;
+    let openings = unless_canceled(&context.cancel, opening::open_all(engine, &sources)).await?;
+    let alone = engine.lock_catalog().await;
+    if already_exists(engine, &name, create.on_existing, context)? {
+        return Ok(());
+    }
+    let catalog = engine.catalog();
+    // Planned again: what the first plan read may have been dropped meanwhile.
+    let plan = plan(&catalog, &create)?;
+    if sources_of(&catalog, &plan)? != sources {
+        let message = "a source of the view was replaced while the statement ran";
+        return Err(UserError::new(SqlState::OBJECT_IN_USE, message).with_hint("Run it again."));
+    }
+    for notice in &plan.notices {
+        context.notice(notice.clone());
+    }
+    let consumers = allocate(engine, sources.len()).await?;
+    let object = object(&catalog, create, &plan, &consumers);
+    let (id, has_job) = (object.id, !sources.is_empty());
+    super::install(engine, move |world| set_up(world, object, plan, &openings)).await?;
+    drop(alone);
+    if !has_job {
+        return Ok(());
+    }
+    super::run_job(engine, id, context, super::wait::job_of(engine.clone(), id)).await
+}
+
+fn plan(catalog: &Catalog, create: &CreateView) -> Result<ViewPlan, UserError> {
+    let names: Vec<String> = create.columns.iter().map(|name| name.as_str().to_owned()).collect();
+    plan_view(catalog, &create.query.tree)?.renamed(&names)
+}
+
+/// The inputs that are sources, by input; refused when something that is read is not ready.
+fn sources_of(
+    catalog: &Catalog,
+    plan: &ViewPlan,
+) -> Result<BTreeMap<usize, ObjectId>, UserError> {
+    let mut sources = BTreeMap::new();
+    for (input, read) in plan.inputs.iter().enumerate() {
+        let object = catalog.get(read.object).expect("the planner found it in this catalog");
+        if object.state != ObjectState::Ready {
+            let kind = object.relation_kind();
+            let message = format!("{kind} \"{}\" is {}", object.name, object.state.as_str());
+            return Err(UserError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+                .with_hint("WAIT returns when it is ready; SHOW JOBS tells how far it is."));
+        }
+        if matches!(object.kind, ObjectKind::Source(_)) {
+            sources.insert(input, read.object);
+        }
+    }
+    Ok(sources)
+}
+
+pub(super) async fn allocate(engine: &Engine, n: usize) -> Result<Vec<ConsumerId>, UserError> {
+    let allocated = engine.inbox().ask(move |world| world.allocate_consumers(n)).await;
+    allocated.ok_or_else(super::stopping)
+}
+
+fn object(
+    catalog: &Catalog,
+    create: CreateView,
+    plan: &ViewPlan,
+    consumers: &[ConsumerId],
+) -> Object {
+    let is_source = |id: ObjectId| {
+        catalog.get(id).is_some_and(|object| matches!(object.kind, ObjectKind::Source(_)))
+    };
+    let reading = plan.inputs.iter().enumerate().filter(|(_, read)| is_source(read.object));
+    let consumers: Vec<ConsumerRef> = reading
+        .zip(consumers)
+        .map(|((input, read), id)| ConsumerRef { id: *id, source: read.object, input })
+        .collect();
+    Object {
+        id: catalog.next_id(),
+        name: create.name.as_str().to_owned(),
+        schema: Arc::clone(&plan.schema),
+        key: plan.key.clone(),
+        definition: Statement::CreateMaterializedView(create).to_string(),
+        kind: ObjectKind::MaterializedView,
+        depends_on: plan.depends_on.iter().copied().collect::<BTreeSet<_>>(),
+        state: if consumers.is_empty() { ObjectState::Ready } else { ObjectState::Creating },
+        consumers,
+    }
+}
+
+/// Takes the view in between two steps: filled from the relations that it reads, its consumers started.
+fn set_up(
+    world: &mut World,
+    object: Object,
+    plan: ViewPlan,
+    openings: &BTreeMap<usize, Opening>,
+) -> Result<(), UserError> {
+    let id = object.id;
+    let feeds = feeds(&object, &plan);
+    let mut targets = BTreeMap::new();
+    for consumer in &object.consumers {
+        let opening = &openings[&consumer.input];
+        let projection = plan.inputs[consumer.input].projection.clone();
+        world.open_consumer(id, *consumer, Arc::clone(&opening.source), projection, &opening.starts);
+        targets.insert(consumer.id, opening.target.clone());
+    }
+    world.put_object(object)?;
+    world.relations.insert(id, Relation::new(id, plan.spec, feeds));
+    world.fill(id);
+    if !targets.is_empty() {
+        world.jobs.set_phase(id, Phase::CatchingUp(targets));
+    }
+    Ok(())
+}
+
+/// What feeds each input of a view.
+pub(crate) fn feeds(object: &Object, plan: &ViewPlan) -> Vec<Feed> {
+    let feed = |(input, read): (usize, &segue_plan::delta::ViewInput)| {
+        match object.consumers.iter().find(|consumer| consumer.input == input) {
+            Some(consumer) => Feed::Consumer(consumer.id),
+            None => {
+                Feed::Relation { object: read.object, projection: read.projection.clone().into() }
+            }
+        }
+    };
+    plan.inputs.iter().enumerate().map(feed).collect()
+}
+
+/// Goes on with a view whose creation was under way when the server stopped: its consumers read on from where they
+/// were; what they have to reach is asked again, for as long as the systems are away.
+pub(super) async fn resume(engine: Engine, object: Arc<Object>) -> Result<(), UserError> {
+    let id = object.id;
+    engine.inbox().run(move |world| world.jobs.set_phase(id, Phase::Asking));
+    let mut targets = BTreeMap::new();
+    for consumer in &object.consumers {
+        let source = consumer.source;
+        let found = engine.inbox().ask(move |world| world.sources.get(&source).map(Arc::clone)).await;
+        let Some(source) = found.ok_or_else(super::stopping)? else { return Ok(()) };
+        targets.insert(consumer.id, opening::target_at_last(&source).await?);
+    }
+    engine.inbox().run(move |world| {
+        world.jobs.set_phase(id, Phase::CatchingUp(targets));
+        world.check_jobs();
+    });
+    super::wait::job_of(engine, id).await
+}

@@ -1,0 +1,146 @@
+//! Jobs: the CREATEs that are under way. A job is a catalog object in state *creating* and what it still waits for.
+//!
+//! Word defined here: *target*, the latest position of a split when the statement began.
+//! Invariant: jobs are derived from the catalog, so a restart finds them again; a job's number is its object's id.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use segue_catalog::ObjectState;
+use segue_coordinate::{bounded_stages_complete, is_complete, reached};
+use segue_types::{ConsumerId, ObjectId, Position, SplitId, SqlState, StageIndex, UserError};
+use tokio::sync::oneshot;
+
+use crate::world::World;
+
+/// The jobs, by the object that each creates.
+#[derive(Default)]
+pub(crate) struct Jobs(BTreeMap<ObjectId, Job>);
+
+/// One CREATE.
+pub(crate) struct Job {
+    pub(crate) phase: Phase,
+    waiters: Vec<oneshot::Sender<Result<(), UserError>>>,
+    pub(crate) failed: Option<String>,
+}
+
+/// What a job waits for.
+pub(crate) enum Phase {
+    /// Bounded queries are being captured; the counter is shared with the task that does it.
+    Capturing(Arc<crate::capture::Progress>),
+    /// The external systems are asked how far they have come.
+    Asking,
+    /// Consumers have to pass their targets.
+    CatchingUp(BTreeMap<ConsumerId, Target>),
+    /// The object is ready as soon as the open epoch is durable.
+    Finishing,
+}
+
+/// What one consumer has to reach: every bounded stage complete, and these positions of the last stage.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) stage: StageIndex,
+    pub(crate) positions: Vec<(SplitId, Position)>,
+}
+
+impl Jobs {
+    /// Registers or replaces what the job of `object` waits for.
+    pub(crate) fn set_phase(&mut self, object: ObjectId, phase: Phase) {
+        let job = self.0.entry(object).or_insert_with(|| Job {
+            phase: Phase::Finishing,
+            waiters: Vec::new(),
+            failed: None,
+        });
+        job.phase = phase;
+        job.failed = None;
+    }
+
+    /// Answers when the job is done, or has failed. At once when there is none.
+    pub(crate) fn wait(&mut self, object: ObjectId) -> oneshot::Receiver<Result<(), UserError>> {
+        let (answer, answered) = oneshot::channel();
+        match self.0.get_mut(&object) {
+            Some(Job { failed: Some(message), .. }) => {
+                drop(answer.send(Err(failure(message.clone()))));
+            }
+            Some(job) => job.waiters.push(answer),
+            None => drop(answer.send(Ok(()))),
+        }
+        answered
+    }
+
+    /// The job failed: whoever waits is told; it stays listed until it is cancelled.
+    pub(crate) fn fail(&mut self, object: ObjectId, message: String) {
+        let Some(job) = self.0.get_mut(&object) else { return };
+        for waiter in job.waiters.drain(..) {
+            drop(waiter.send(Err(failure(message.clone()))));
+        }
+        job.failed = Some(message);
+    }
+
+    /// The job is over: the object is ready, durably.
+    fn finish(&mut self, object: ObjectId) {
+        let Some(job) = self.0.remove(&object) else { return };
+        for waiter in job.waiters {
+            drop(waiter.send(Ok(())));
+        }
+    }
+
+    /// The object is gone.
+    pub(crate) fn remove(&mut self, object: ObjectId) {
+        let Some(job) = self.0.remove(&object) else { return };
+        for waiter in job.waiters {
+            let gone = UserError::new(SqlState::QUERY_CANCELED, "job was canceled");
+            drop(waiter.send(Err(gone)));
+        }
+    }
+
+    pub(crate) fn get(&self, object: ObjectId) -> Option<&Job> {
+        self.0.get(&object)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (ObjectId, &Job)> {
+        self.0.iter().map(|(object, job)| (*object, job))
+    }
+}
+
+fn failure(message: String) -> UserError {
+    UserError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+}
+
+impl World {
+    /// Finishes every job whose targets are reached, durably.
+    pub(crate) fn check_jobs(&mut self) {
+        let reached: Vec<ObjectId> = self
+            .jobs
+            .iter()
+            .filter(|(_, job)| match &job.phase {
+                Phase::CatchingUp(targets) if job.failed.is_none() => {
+                    targets.iter().all(|(consumer, target)| self.has_reached(*consumer, target))
+                }
+                _ => false,
+            })
+            .map(|(object, _)| object)
+            .collect();
+        for object in reached {
+            self.finish_job(object);
+        }
+    }
+
+    fn has_reached(&self, consumer: ConsumerId, target: &Target) -> bool {
+        let Some(consumer) = self.consumers.get(&consumer) else { return false };
+        let state = consumer.state();
+        let connector = &consumer.source.stage(target.stage).connector;
+        is_complete(state)
+            || bounded_stages_complete(state)
+                && reached(state, target.stage, &target.positions, |a, b| connector.compare(a, b))
+    }
+
+    /// Makes the object ready in the open epoch, and tells when that is durable.
+    pub(crate) fn finish_job(&mut self, id: ObjectId) {
+        self.jobs.set_phase(id, Phase::Finishing);
+        let mut object = (**self.catalog.get(id).expect("a job has an object")).clone();
+        object.state = ObjectState::Ready;
+        self.put_object(object).expect("it is there already under this name");
+        self.when_durable(move |world| world.jobs.finish(id));
+    }
+}

@@ -1,0 +1,191 @@
+//! The tasks that work for a consumer: one per open split, one per stage that is being discovered, one per handoff.
+//!
+//! A task owns no truth. It works from what the coordinator gave it, reports under the assignment that it was
+//! started for, and can be aborted at any await without losing a row.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use segue_connect::{ConnectError, Handoff, ReadEvent, Rows};
+use segue_coordinate::Assignment;
+use segue_types::{ConsumerId, Position, SplitId, StageIndex};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::backoff::Backoff;
+use crate::inbox::{Content, Inbox, Message, News};
+use crate::source::{SharedReader, StageRuntime};
+
+/// How many bytes of one consumer may wait for a step, in KiB.
+pub(crate) const QUEUE_KIB_MAX: u32 = 64 * 1024;
+/// How often a continuous stage is looked at for new splits, unless its options say otherwise.
+const DISCOVERY_INTERVAL: Duration = Duration::from_secs(5);
+
+/// What a task works on, and how it tells.
+#[derive(Clone)]
+pub(crate) struct Desk {
+    pub(crate) inbox: Inbox,
+    pub(crate) consumer: ConsumerId,
+    pub(crate) stage: StageIndex,
+    pub(crate) assignment: Assignment,
+    pub(crate) queue: Arc<Semaphore>,
+}
+
+impl Desk {
+    fn tell(&self, content: Content) {
+        self.inbox.send(Message::News(News {
+            consumer: self.consumer,
+            stage: self.stage,
+            assignment: self.assignment,
+            content,
+        }));
+    }
+
+    /// Room in the queue for the rows of `event`; waits until a step has made some.
+    async fn permit(&self, event: &ReadEvent) -> Option<OwnedSemaphorePermit> {
+        let ReadEvent::Rows(Rows { bytes, .. }) = event else { return None };
+        let kib = u32::try_from(bytes / 1024).unwrap_or(QUEUE_KIB_MAX).clamp(1, QUEUE_KIB_MAX);
+        let permit = Arc::clone(&self.queue).acquire_many_owned(kib).await;
+        Some(permit.expect("the queue's semaphore is never closed"))
+    }
+
+    /// Waits before another attempt after a transient error; tells a definite one and returns `false`.
+    async fn may_retry(&self, error: ConnectError, backoff: &mut Backoff) -> bool {
+        if !error.is_transient() {
+            self.tell(Content::Failed(error));
+            return false;
+        }
+        self.tell(Content::Retrying(error));
+        backoff.wait().await;
+        true
+    }
+}
+
+/// The part of a split that one task reads.
+pub(crate) struct Range {
+    pub(crate) split: SplitId,
+    pub(crate) from: Position,
+    pub(crate) until: Option<Position>,
+}
+
+/// Reads a range, over and over while the system is away.
+pub(crate) async fn read_split(desk: Desk, reader: Arc<SharedReader>, mut range: Range) {
+    let mut backoff = Backoff::new();
+    let mut sequence = 0;
+    loop {
+        match read_on(&desk, &reader, &mut range, &mut sequence, &mut backoff).await {
+            Ok(()) => return,
+            Err(error) => {
+                if !desk.may_retry(error, &mut backoff).await {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+async fn read_on(
+    desk: &Desk,
+    shared: &SharedReader,
+    range: &mut Range,
+    sequence: &mut u64,
+    backoff: &mut Backoff,
+) -> Result<(), ConnectError> {
+    let stage = shared.get().await?;
+    let discard_broken = |error: ConnectError| {
+        shared.discard(&stage);
+        error
+    };
+    let opened = stage.read(&range.split, &range.from, range.until.as_ref()).await;
+    let mut reader = opened.map_err(discard_broken)?;
+    loop {
+        let event = reader.next().await.map_err(discard_broken)?;
+        backoff.reset();
+        let done = match &event {
+            ReadEvent::Rows(Rows { next, .. }) | ReadEvent::Progress { next } => {
+                range.from.clone_from(next);
+                false
+            }
+            ReadEvent::Done { .. } => true,
+        };
+        let permit = desk.permit(&event).await;
+        *sequence += 1;
+        let (split, sequence) = (range.split.clone(), *sequence);
+        desk.tell(Content::Read { split, sequence, event, permit });
+        if done {
+            return Ok(());
+        }
+    }
+}
+
+/// Looks for splits until the set is sealed.
+pub(crate) async fn discover(desk: Desk, shared: Arc<SharedReader>) {
+    let interval = discovery_interval(shared.stage());
+    let mut backoff = Backoff::new();
+    let mut sequence = 0;
+    loop {
+        let found = match shared.get().await {
+            Ok(reader) => reader.discover().await,
+            Err(error) => Err(error),
+        };
+        match found {
+            Ok(enumeration) => {
+                let sealed = enumeration.sealed;
+                sequence += 1;
+                desk.tell(Content::Discovered { sequence, enumeration });
+                if sealed {
+                    return;
+                }
+                backoff.reset();
+                tokio::time::sleep(interval).await;
+            }
+            Err(error) => {
+                if !desk.may_retry(error, &mut backoff).await {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+fn discovery_interval(stage: &StageRuntime) -> Duration {
+    let seconds = stage.config.options.get("refresh.interval.sec");
+    seconds.and_then(|text| text.parse().ok()).map_or(DISCOVERY_INTERVAL, Duration::from_secs)
+}
+
+/// Derives where the next stage starts.
+pub(crate) async fn resolve_handoff(desk: Desk, to: Arc<StageRuntime>, handoff: Handoff) {
+    let mut backoff = Backoff::new();
+    loop {
+        let derived = to.connector.derive_starts(&to.config, &to.definition, &handoff).await;
+        match derived {
+            Ok(starts) => return desk.tell(Content::HandoffResolved(starts)),
+            Err(error) => {
+                if !desk.may_retry(error, &mut backoff).await {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Checks that the pinned starts of the next stage still hold.
+pub(crate) async fn check_starts(
+    desk: Desk,
+    stage: Arc<StageRuntime>,
+    starts: Vec<(SplitId, Position)>,
+) {
+    let mut backoff = Backoff::new();
+    loop {
+        if stage.is_captured() {
+            return desk.tell(Content::StartsChecked);
+        }
+        match stage.connector.check(&stage.config, &stage.definition, &starts).await {
+            Ok(()) => return desk.tell(Content::StartsChecked),
+            Err(error) => {
+                if !desk.may_retry(error, &mut backoff).await {
+                    return;
+                }
+            }
+        }
+    }
+}

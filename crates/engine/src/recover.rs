@@ -1,0 +1,246 @@
+//! From what is stored to a running world: the catalog, each relation's state, each consumer where it was.
+//!
+//! Views and stages are planned again from their SQL; only state, positions and frozen definitions are stored.
+//! Invariant: nothing symbolic is resolved again, and no bounded query is run again, by a restart.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+
+use segue_catalog::{Catalog, Object, ObjectKind, ObjectState};
+use segue_connect::{ReadDefinition, Registry};
+use segue_coordinate::ConsumerState;
+use segue_flow::{BlobKind, StateBlob};
+use segue_plan::delta::{ViewPlan, plan_view};
+use segue_plan::stages::{PlannedStage, plan_source, plan_table};
+use segue_sql::Statement;
+use segue_store::capture::Manifest;
+use segue_store::{Store, Stored, StoredBlob};
+use segue_types::{ConsumerId, Epoch, Generation, ObjectId, UserError};
+use tokio::runtime::Handle;
+
+use crate::api::Published;
+use crate::consumer::{Consumer, Workplace};
+use crate::ddl;
+use crate::engine::StartError;
+use crate::inbox::Inbox;
+use crate::job::Jobs;
+use crate::relation::Relation;
+use crate::source::{SourceRuntime, StageRuntime};
+use crate::world::{Pending, World};
+
+/// A world that can step.
+pub(crate) struct Restored {
+    pub(crate) world: World,
+    pub(crate) durable: Epoch,
+    /// Objects whose CREATE was under way.
+    pub(crate) creating: Vec<ObjectId>,
+}
+
+/// Restores the last durable epoch.
+pub(crate) fn restore(
+    store: &Arc<Store>,
+    registry: &Registry,
+    inbox: &Inbox,
+    runtime: &Handle,
+) -> Result<Restored, StartError> {
+    let mut stored = store.load()?;
+    let objects = decode_objects(&stored)?;
+    let catalog = Catalog::restore(stored.next_object, objects)
+        .map_err(|error| failure("the catalog", &error))?;
+    let states = decode_consumers(&stored)?;
+    let last = states.iter().map(|(_, state)| state.generation()).max().unwrap_or_default();
+    let durable = stored.epoch;
+    let mut world = World {
+        catalog,
+        relations: BTreeMap::new(),
+        sources: BTreeMap::new(),
+        consumers: BTreeMap::new(),
+        jobs: Jobs::default(),
+        pending: Pending::default(),
+        published: Arc::new(Published {
+            epoch: durable,
+            catalog: Arc::new(Catalog::default()),
+            relations: HashMap::new(),
+        }),
+        workplace: Workplace { runtime: runtime.clone(), inbox: inbox.clone() },
+        open_epoch: durable.next(),
+        next_consumer: stored.next_consumer,
+        generation: last.next(),
+        checkpoints: VecDeque::new(),
+    };
+    let captures = std::mem::take(&mut stored.captures);
+    let mut plans = BTreeMap::new();
+    let all: Vec<Arc<Object>> = world.catalog.iter().map(Arc::clone).collect();
+    for object in &all {
+        restore_source(&mut world, object, registry, store, &captures)?;
+        if let Some(plan) = restore_relation(&mut world, object, store)? {
+            plans.insert(object.id, plan);
+        }
+    }
+    publish(&mut world, durable);
+    restore_consumers(&mut world, states, &plans, durable);
+    let is_creating = |object: &&Arc<Object>| object.state == ObjectState::Creating;
+    let creating = all.iter().filter(is_creating).map(|object| object.id).collect();
+    Ok(Restored { world, durable, creating })
+}
+
+fn decode_objects(stored: &Stored) -> Result<Vec<Object>, StartError> {
+    let decode = |(id, bytes): &(ObjectId, Vec<u8>)| {
+        Object::decode(bytes).map_err(|error| failure(&format!("object {id}"), &error))
+    };
+    stored.objects.iter().map(decode).collect()
+}
+
+fn decode_consumers(stored: &Stored) -> Result<Vec<(ConsumerId, ConsumerState)>, StartError> {
+    let decode = |(id, bytes): &(ConsumerId, Vec<u8>)| {
+        let state = serde_json::from_slice(bytes);
+        state.map(|state| (*id, state)).map_err(|error| failure(&format!("consumer {id}"), &error))
+    };
+    stored.consumers.iter().map(decode).collect()
+}
+
+/// The stages of a source or table, with the definitions that were frozen at its CREATE.
+fn restore_source(
+    world: &mut World,
+    object: &Object,
+    registry: &Registry,
+    store: &Arc<Store>,
+    captures: &[Manifest],
+) -> Result<(), StartError> {
+    if object.stages().is_empty() {
+        return Ok(());
+    }
+    let planned = planned_stages(object, registry).map_err(|error| failure(&object.name, &error))?;
+    let mut stages = Vec::new();
+    for (index, (stage, planned)) in object.stages().iter().zip(planned).enumerate() {
+        let definition = stage.definition.clone().expect("a stage is pinned before it is stored");
+        let definition: ReadDefinition =
+            serde_json::from_value(definition).map_err(|error| failure(&object.name, &error))?;
+        let connector = registry.get(&planned.connector).expect("the planner found it");
+        let is_its = |capture: &&Manifest| {
+            capture.object == object.id && capture.stage.as_usize() == index
+        };
+        let capture = captures.iter().find(is_its).cloned().map(Arc::new);
+        stages.push(Arc::new(StageRuntime {
+            name: planned.name,
+            connector: Arc::clone(connector),
+            config: planned.config,
+            capabilities: planned.capabilities,
+            handoff: planned.handoff,
+            definition,
+            capture,
+            store: Arc::clone(store),
+        }));
+    }
+    world.sources.insert(object.id, Arc::new(SourceRuntime { object: object.id, stages }));
+    Ok(())
+}
+
+fn planned_stages(
+    object: &Object,
+    registry: &Registry,
+) -> Result<Vec<PlannedStage>, UserError> {
+    match parse_definition(object)? {
+        Statement::CreateSource(create) => Ok(plan_source(registry, &create)?.stages),
+        Statement::CreateTable(create) => Ok(plan_table(registry, &create)?.stages),
+        _ => Err(UserError::internal("a stored definition is of another kind than its object")),
+    }
+}
+
+/// The relation of a table or materialized view with its state; the plan of a view.
+fn restore_relation(
+    world: &mut World,
+    object: &Object,
+    store: &Store,
+) -> Result<Option<ViewPlan>, StartError> {
+    let (mut relation, plan) = match &object.kind {
+        ObjectKind::Table(_) => (ddl::table::relation(object), None),
+        ObjectKind::MaterializedView => {
+            let plan = plan_stored_view(&world.catalog, object)
+                .map_err(|error| failure(&object.name, &error))?;
+            let feeds = ddl::view::feeds(object, &plan);
+            (Relation::new(object.id, plan.spec.clone(), feeds), Some(plan))
+        }
+        ObjectKind::Source(_) | ObjectKind::View => return Ok(None),
+    };
+    if object.state == ObjectState::Failed {
+        let message = format!("\"{}\" could not be maintained", object.name);
+        relation.failed =
+            Some(UserError::internal(message).with_hint("Drop it and create it again."));
+    } else {
+        let blobs = store.state_blobs(object.id)?.into_iter().map(loaded).collect();
+        let restored = relation.dataflow.restore(blobs);
+        restored.map_err(|error| failure(&object.name, &error))?;
+    }
+    relation.dirty = false;
+    world.relations.insert(object.id, relation);
+    Ok(plan)
+}
+
+fn plan_stored_view(catalog: &Catalog, object: &Object) -> Result<ViewPlan, UserError> {
+    match parse_definition(object)? {
+        Statement::CreateMaterializedView(create) => ddl::view::plan(catalog, &create),
+        _ => Err(UserError::internal("a stored definition is of another kind than its object")),
+    }
+}
+
+fn parse_definition(object: &Object) -> Result<Statement, UserError> {
+    let mut statements = segue_sql::parse(&object.definition)?;
+    match (statements.pop(), statements.is_empty()) {
+        (Some(statement), true) => Ok(statement.into()),
+        _ => Err(UserError::internal("a stored definition is one statement")),
+    }
+}
+
+fn loaded(blob: StoredBlob) -> StateBlob {
+    let kind = match blob.kind {
+        segue_store::BlobKind::Base => BlobKind::Base,
+        segue_store::BlobKind::Delta => BlobKind::Delta,
+    };
+    StateBlob { operator: blob.operator, group: blob.group, kind, bytes: blob.bytes }
+}
+
+/// The restored relations as the first version to read.
+fn publish(world: &mut World, epoch: Epoch) {
+    let relations = &mut world.relations;
+    let relations = relations.iter_mut().map(|(id, r)| (*id, r.dataflow.version())).collect();
+    let catalog = Arc::new(world.catalog.clone());
+    world.published = Arc::new(Published { epoch, catalog, relations });
+}
+
+fn restore_consumers(
+    world: &mut World,
+    states: Vec<(ConsumerId, ConsumerState)>,
+    plans: &BTreeMap<ObjectId, ViewPlan>,
+    durable: Epoch,
+) {
+    let generation: Generation = world.generation;
+    for (id, state) in states {
+        let of = |object: &Arc<Object>| {
+            let reference = object.consumers.iter().find(|consumer| consumer.id == id)?;
+            Some((Arc::clone(object), *reference))
+        };
+        let (object, reference) =
+            world.catalog.iter().find_map(of).expect("a consumer goes with its object");
+        let projection: Vec<usize> = match plans.get(&object.id) {
+            Some(plan) => plan.inputs[reference.input].projection.clone(),
+            None => (0..object.schema.fields().len()).collect(),
+        };
+        let source = Arc::clone(&world.sources[&reference.source]);
+        let (state, effects) = segue_coordinate::recover(state, generation, durable);
+        let (reader, workplace) = ((object.id, reference.input), world.workplace.clone());
+        let mut consumer =
+            Consumer::new(id, reader, source, projection.into(), state, workplace);
+        // A failed object's rows are of no use to anybody.
+        let upshots = match object.state {
+            ObjectState::Failed => Vec::new(),
+            ObjectState::Creating | ObjectState::Ready => consumer.perform(effects),
+        };
+        world.consumers.insert(id, consumer);
+        world.settle(id, upshots);
+    }
+}
+
+fn failure(object: &str, reason: &dyn std::fmt::Display) -> StartError {
+    StartError::Restore { object: object.to_owned(), reason: reason.to_string() }
+}

@@ -1,0 +1,79 @@
+//! A table or materialized view at run time: its dataflow and where each input's rows come from.
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use segue_flow::{Changes, Dataflow, Delta, DataflowSpec, RelationVersion, StepError, StepInput};
+use segue_types::{ConsumerId, ObjectId, UserError};
+
+/// What feeds an input.
+#[derive(Clone, Debug)]
+pub(crate) enum Feed {
+    /// A reading of a source, or the stages of the table itself; DML of a table comes in here too.
+    Consumer(ConsumerId),
+    /// Another table or view, of which these columns are wanted.
+    Relation { object: ObjectId, projection: Arc<[usize]> },
+    /// DML alone.
+    Statements,
+}
+
+/// A relation that is maintained.
+pub(crate) struct Relation {
+    pub(crate) spec: DataflowSpec,
+    pub(crate) dataflow: Dataflow,
+    pub(crate) feeds: Vec<Feed>,
+    /// Set when a step failed: the relation keeps its last durable version and takes nothing more.
+    pub(crate) failed: Option<UserError>,
+    /// Whether anything changed since the last seal.
+    pub(crate) dirty: bool,
+}
+
+/// What a step brings to one relation: (input, rows), in order.
+pub(crate) type Inputs = Vec<(usize, StepInput)>;
+
+impl Relation {
+    pub(crate) fn new(object: ObjectId, spec: DataflowSpec, feeds: Vec<Feed>) -> Relation {
+        assert_eq!(spec.inputs.len(), feeds.len(), "every input has a feed");
+        let dataflow = Dataflow::new(object, spec.clone());
+        Relation { spec, dataflow, feeds, failed: None, dirty: true }
+    }
+
+    /// Runs the dataflow once.
+    pub(crate) fn step(&mut self, inputs: Inputs) -> Result<Vec<Delta>, StepError> {
+        assert!(self.failed.is_none(), "a failed relation takes nothing more");
+        self.dirty = true;
+        self.dataflow.step(inputs)
+    }
+
+    /// The inputs that `object` feeds.
+    pub(crate) fn inputs_from(&self, object: ObjectId) -> Vec<(usize, Arc<[usize]>)> {
+        let from = |(input, feed): (usize, &Feed)| match feed {
+            Feed::Relation { object: of, projection } if *of == object => {
+                Some((input, Arc::clone(projection)))
+            }
+            _ => None,
+        };
+        self.feeds.iter().enumerate().filter_map(from).collect()
+    }
+}
+
+/// Everything that `version` holds, as a first delta of a relation that reads it.
+pub(crate) fn whole(version: &RelationVersion, projection: &[usize]) -> Vec<StepInput> {
+    let columns = |batch: RecordBatch| batch.project(projection).expect("planned on this schema");
+    version.batches().map(|batch| StepInput::Delta(Delta::inserts(columns(batch)))).collect()
+}
+
+/// The columns of a delta that a reader wants.
+pub(crate) fn project(delta: &Delta, projection: &[usize]) -> Delta {
+    delta.with_rows(delta.rows().project(projection).expect("planned on this schema"))
+}
+
+/// A reader's rows as the dataflow takes them.
+pub(crate) fn changes(read: segue_connect::Changes) -> Changes {
+    let ops = match read.ops {
+        segue_connect::Ops::Insert => segue_flow::Ops::Insert,
+        segue_connect::Ops::Put => segue_flow::Ops::Put,
+        segue_connect::Ops::Each(codes) => segue_flow::Ops::Each(codes),
+    };
+    Changes { rows: read.rows, ops }
+}

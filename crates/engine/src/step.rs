@@ -1,0 +1,221 @@
+//! The step loop: take what has arrived, run every dataflow once over it, seal an epoch when one is due.
+//!
+//! Nothing is done in reaction to a message alone: messages are taken in batches, at the loop's own pace.
+//! Invariant: rows are applied in the same step in which the coordinator records that they were read, so what a
+//! seal writes of both belongs together.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
+use std::time::{Duration, Instant};
+
+use segue_connect::{ReadEvent, Rows};
+use segue_coordinate::{Event, Report, Verdict, verdict};
+use segue_flow::StepInput;
+use segue_types::{ConsumerId, ObjectId, SplitId, StageIndex};
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::commit::Committer;
+use crate::inbox::{Content, Message, News};
+use crate::relation::{self, Inputs};
+use crate::world::{RejectedRecord, World};
+
+/// How many rows one step takes at most, so that statements and epochs are not kept waiting.
+const STEP_ROWS_MAX: usize = 64 * 1024;
+/// How long one step collects at most.
+const STEP_COLLECT_MAX: Duration = Duration::from_millis(20);
+/// Epochs are at least this far apart.
+const EPOCH_INTERVAL_MIN: Duration = Duration::from_millis(10);
+/// While rows keep coming, an epoch is sealed this often: each one costs a write of all that is dirty.
+const EPOCH_INTERVAL_BUSY: Duration = Duration::from_millis(150);
+
+/// Runs until shutdown. The last epoch is durable when it returns.
+pub(crate) fn run(mut world: World, inbox: &Receiver<Message>, mut committer: Committer) {
+    let mut sealed_at = Instant::now() - EPOCH_INTERVAL_MIN;
+    let mut shutdown = false;
+    loop {
+        let wants_epoch = world.wants_epoch();
+        if shutdown && !wants_epoch && committer.is_idle() {
+            return;
+        }
+        let may_seal = wants_epoch && committer.has_room();
+        let wait = may_seal.then(|| EPOCH_INTERVAL_MIN.saturating_sub(sealed_at.elapsed()));
+        let taken = take(&mut world, inbox, &mut committer, wait);
+        shutdown |= taken.shutdown;
+        let due = if taken.more { EPOCH_INTERVAL_BUSY } else { EPOCH_INTERVAL_MIN };
+        let wants_epoch = world.wants_epoch() && committer.has_room();
+        if wants_epoch && (shutdown || sealed_at.elapsed() >= due) {
+            let began = Instant::now();
+            committer.seal(&mut world, began);
+            sealed_at = began;
+        }
+    }
+}
+
+/// What one round brought.
+struct Taken {
+    shutdown: bool,
+    /// The round ended with more waiting.
+    more: bool,
+}
+
+/// Takes messages, waiting at most `wait` for the first, and steps over their rows.
+fn take(
+    world: &mut World,
+    inbox: &Receiver<Message>,
+    committer: &mut Committer,
+    wait: Option<Duration>,
+) -> Taken {
+    let mut round = Round::default();
+    let first = match wait {
+        None => inbox.recv().ok(),
+        Some(wait) => match inbox.recv_timeout(wait) {
+            Ok(message) => Some(message),
+            Err(RecvTimeoutError::Timeout) => return Taken { shutdown: false, more: false },
+            Err(RecvTimeoutError::Disconnected) => None,
+        },
+    };
+    let began = Instant::now();
+    let mut next = first;
+    let mut taken = Taken { shutdown: false, more: false };
+    loop {
+        match next {
+            None | Some(Message::Shutdown) => taken.shutdown = true,
+            Some(message) => round.take(world, committer, message),
+        }
+        if round.rows >= STEP_ROWS_MAX || began.elapsed() >= STEP_COLLECT_MAX || taken.shutdown {
+            taken.more = !taken.shutdown;
+            break;
+        }
+        next = match inbox.try_recv() {
+            Ok(message) => Some(message),
+            Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
+        };
+    }
+    round.step(world);
+    taken
+}
+
+/// What has been taken and not been stepped over yet.
+#[derive(Default)]
+struct Round {
+    inputs: BTreeMap<ObjectId, Inputs>,
+    rows: usize,
+    /// Held until the step has consumed the rows.
+    permits: Vec<OwnedSemaphorePermit>,
+}
+
+impl Round {
+    fn take(&mut self, world: &mut World, committer: &mut Committer, message: Message) {
+        match message {
+            Message::News(news) => self.news(world, news),
+            Message::Command(command) => {
+                // A command sees a step boundary: what came before it has been applied.
+                self.step(world);
+                command(world);
+            }
+            Message::Committed(committed) => {
+                self.step(world);
+                committer.committed(world, committed);
+            }
+            Message::Shutdown => unreachable!("taken by the loop"),
+        }
+    }
+
+    fn step(&mut self, world: &mut World) {
+        world.pending.rows += self.rows as u64;
+        self.rows = 0;
+        world.run(std::mem::take(&mut self.inputs));
+        self.permits.clear();
+    }
+
+    fn news(&mut self, world: &mut World, news: News) {
+        let News { consumer: id, stage, assignment, content } = news;
+        let Some(consumer) = world.consumers.get_mut(&id) else { return };
+        let meter = &mut consumer.meters[stage.as_usize()];
+        let event = match content {
+            Content::Read { split, sequence, event, permit } => {
+                let report = Report { assignment, sequence };
+                self.permits.extend(permit);
+                return self.read(world, id, (stage, split, report), event);
+            }
+            Content::Retrying(error) => {
+                tracing::info!(consumer = %id, %error, "will try again");
+                meter.retrying = Some(error.to_string());
+                return;
+            }
+            Content::Failed(error) => {
+                let upshots = consumer.fail(stage, assignment, &error);
+                return world.settle(id, upshots);
+            }
+            Content::Discovered { sequence, enumeration } => Event::Discovered {
+                report: Report { assignment, sequence },
+                stage,
+                splits: enumeration.splits.into_iter().map(crate::source::split_plan).collect(),
+                sealed: enumeration.sealed,
+            },
+            Content::HandoffResolved(starts) => Event::HandoffResolved { assignment, stage, starts },
+            Content::StartsChecked => Event::StartsChecked { assignment, stage },
+        };
+        meter.retrying = None;
+        world.tell(id, event);
+    }
+
+    /// Rows go to the dataflow exactly if the coordinator counts the report that brought them.
+    fn read(
+        &mut self,
+        world: &mut World,
+        id: ConsumerId,
+        (stage, split, report): (StageIndex, SplitId, Report),
+        event: ReadEvent,
+    ) {
+        let consumer = world.consumers.get_mut(&id).expect("its news are being taken");
+        let (told, rows) = match event {
+            ReadEvent::Rows(rows) => {
+                let next = rows.next.clone();
+                let split = split.clone();
+                (Event::Progressed { report, stage, split, next }, Some(rows))
+            }
+            ReadEvent::Progress { next } => {
+                (Event::Progressed { report, stage, split: split.clone(), next }, None)
+            }
+            ReadEvent::Done { at } => {
+                (Event::SplitDone { report, stage, split: split.clone(), at }, None)
+            }
+        };
+        match verdict(consumer.state(), &told) {
+            Verdict::Apply => {}
+            Verdict::Early => unreachable!("a task's messages arrive in its own order"),
+            Verdict::Duplicate | Verdict::Stale => return world.tell(id, told),
+        }
+        if let Some(rows) = rows {
+            self.apply(world, id, (stage, split), rows);
+        }
+        world.tell(id, told);
+    }
+
+    fn apply(
+        &mut self,
+        world: &mut World,
+        id: ConsumerId,
+        (stage, split): (StageIndex, SplitId),
+        rows: Rows,
+    ) {
+        let consumer = world.consumers.get_mut(&id).expect("its news are being taken");
+        let meter = &mut consumer.meters[stage.as_usize()];
+        meter.rows += rows.changes.rows.num_rows() as u64;
+        meter.bytes += rows.bytes as u64;
+        meter.rejected += rows.rejected.len() as u64;
+        meter.retrying = None;
+        let source = consumer.source.object;
+        let (object, input) = (consumer.object, consumer.input);
+        for record in rows.rejected {
+            let split = split.clone();
+            world.pending.rejected.push(RejectedRecord { source, stage, split, record });
+        }
+        if rows.changes.rows.num_rows() > 0 {
+            self.rows += rows.changes.rows.num_rows();
+            let changes = StepInput::Changes(relation::changes(rows.changes));
+            self.inputs.entry(object).or_default().push((input, changes));
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Everything that changes, owned by the step thread: catalog, relations, consumers, what the next epoch writes.
+//!
+//! Invariant: a fact is told to anybody outside only when the epoch that contains it is durable; see
+//! [`World::when_durable`].
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use segue_catalog::{Catalog, ConsumerRef, Object, ObjectState};
+use segue_connect::Rejected;
+use segue_coordinate::{ConsumerState, Event};
+use segue_store::capture::Manifest;
+use segue_types::{
+    ConsumerId, Epoch, Generation, ObjectId, Position, SplitId, StageIndex, UserError,
+};
+
+use crate::api::Published;
+use crate::consumer::{Consumer, Upshot, Workplace};
+use crate::job::Jobs;
+use crate::relation::{self, Feed, Inputs, Relation};
+use crate::source::{SourceRuntime, StageRuntime};
+use crate::status::CheckpointStatus;
+
+/// Something to do once the epoch that is open now is durable.
+pub(crate) type WhenDurable = Box<dyn FnOnce(&mut World) + Send>;
+
+/// The step thread's property.
+pub(crate) struct World {
+    /// The newest catalog; the published one may be an epoch or two behind.
+    pub(crate) catalog: Catalog,
+    /// Tables and materialized views. Ids grow, so their order is topological.
+    pub(crate) relations: BTreeMap<ObjectId, Relation>,
+    /// Sources, and tables with stages.
+    pub(crate) sources: BTreeMap<ObjectId, Arc<SourceRuntime>>,
+    pub(crate) consumers: BTreeMap<ConsumerId, Consumer>,
+    pub(crate) jobs: Jobs,
+    pub(crate) pending: Pending,
+    pub(crate) published: Arc<Published>,
+    pub(crate) workplace: Workplace,
+    /// The epoch that the running step belongs to.
+    pub(crate) open_epoch: Epoch,
+    pub(crate) next_consumer: ConsumerId,
+    /// Of this process: greater than that of every consumer it has restored.
+    pub(crate) generation: Generation,
+    /// The newest epochs of this process, oldest first.
+    pub(crate) checkpoints: VecDeque<CheckpointStatus>,
+}
+
+/// How many epochs `segue.checkpoints` shows.
+const CHECKPOINTS_MAX: usize = 1024;
+
+/// What the next epoch writes besides the state of relations and consumers.
+#[derive(Default)]
+pub(crate) struct Pending {
+    pub(crate) objects: BTreeMap<ObjectId, ObjectWrite>,
+    pub(crate) captures: Vec<Manifest>,
+    pub(crate) rejected: Vec<RejectedRecord>,
+    pub(crate) when_durable: Vec<WhenDurable>,
+    /// Rows consumed since the last seal.
+    pub(crate) rows: u64,
+    /// Something has to be written that none of the above tells.
+    pub(crate) touched: bool,
+}
+
+/// What becomes of an object's record.
+pub(crate) enum ObjectWrite {
+    Put(Object),
+    Delete { consumers: Vec<ConsumerId> },
+}
+
+/// A malformed record on its way to `segue.dead_letters`.
+pub(crate) struct RejectedRecord {
+    pub(crate) source: ObjectId,
+    pub(crate) stage: StageIndex,
+    pub(crate) split: SplitId,
+    pub(crate) record: Rejected,
+}
+
+impl World {
+    /// Runs `then` when everything that has been done so far is durable.
+    pub(crate) fn when_durable(&mut self, then: impl FnOnce(&mut World) + Send + 'static) {
+        self.pending.when_durable.push(Box::new(then));
+    }
+
+    /// Records a new or changed object.
+    pub(crate) fn put_object(&mut self, object: Object) -> Result<(), UserError> {
+        self.catalog = self.catalog.with(object.clone())?;
+        self.pending.objects.insert(object.id, ObjectWrite::Put(object));
+        Ok(())
+    }
+
+    /// Forgets an object and all that works for it.
+    pub(crate) fn remove_objects(&mut self, ids: &[ObjectId]) {
+        self.catalog = self.catalog.without(ids);
+        for id in ids {
+            let consumers: Vec<ConsumerId> =
+                self.consumers.values().filter(|c| c.object == *id).map(|c| c.id).collect();
+            self.consumers.retain(|_, consumer| consumer.object != *id);
+            self.relations.remove(id);
+            self.sources.remove(id);
+            self.jobs.remove(*id);
+            self.pending.objects.insert(*id, ObjectWrite::Delete { consumers });
+        }
+    }
+
+    /// Numbers for consumers that are about to be created.
+    pub(crate) fn allocate_consumers(&mut self, n: usize) -> Vec<ConsumerId> {
+        let first = self.next_consumer.0;
+        self.next_consumer = ConsumerId(first + n as u64);
+        (first..self.next_consumer.0).map(ConsumerId).collect()
+    }
+
+    /// Starts a new reading of a source. It reads its first row when the open epoch is durable.
+    pub(crate) fn open_consumer(
+        &mut self,
+        object: ObjectId,
+        consumer: ConsumerRef,
+        source: Arc<SourceRuntime>,
+        projection: Vec<usize>,
+        starts: &[(SplitId, Position)],
+    ) {
+        let plan = |(index, stage): (usize, &Arc<StageRuntime>)| {
+            stage.plan(if index == 0 { starts } else { &[] })
+        };
+        let plans = source.stages.iter().enumerate().map(plan).collect();
+        let state = ConsumerState::new(self.generation, self.open_epoch, plans);
+        let reader = (object, consumer.input);
+        let workplace = self.workplace.clone();
+        let consumer =
+            Consumer::new(consumer.id, reader, source, projection.into(), state, workplace);
+        let former = self.consumers.insert(consumer.id, consumer);
+        assert!(former.is_none(), "a consumer is opened once");
+    }
+
+    /// Gives a new relation everything that the relations it reads hold.
+    pub(crate) fn fill(&mut self, id: ObjectId) {
+        let feeds = self.relations[&id].feeds.clone();
+        let mut inputs = Inputs::new();
+        for (input, feed) in feeds.iter().enumerate() {
+            let Feed::Relation { object, projection } = feed else { continue };
+            let read = self.relations.get_mut(object).expect("the planner found it");
+            let version = read.dataflow.version();
+            let rows = relation::whole(&version, projection);
+            inputs.extend(rows.into_iter().map(|rows| (input, rows)));
+        }
+        // Also without rows: a global aggregate has one row over no input.
+        self.run(BTreeMap::from([(id, inputs)]));
+    }
+
+    pub(crate) fn record_timing(&mut self, status: CheckpointStatus) {
+        if self.checkpoints.len() == CHECKPOINTS_MAX {
+            self.checkpoints.pop_front();
+        }
+        self.checkpoints.push_back(status);
+    }
+
+    /// Tells one consumer something.
+    pub(crate) fn tell(&mut self, id: ConsumerId, event: Event) {
+        let Some(consumer) = self.consumers.get_mut(&id) else { return };
+        let upshots = consumer.decide(event);
+        self.settle(id, upshots);
+    }
+
+    pub(crate) fn settle(&mut self, id: ConsumerId, upshots: Vec<Upshot>) {
+        for upshot in upshots {
+            match upshot {
+                Upshot::Completed => {}
+                Upshot::Failed(message) => self.consumer_failed(id, message),
+            }
+        }
+    }
+
+    fn consumer_failed(&mut self, id: ConsumerId, message: String) {
+        let object = self.consumers[&id].object;
+        tracing::warn!(consumer = %id, object = %object, %message, "a source failed");
+        self.jobs.fail(object, message);
+    }
+
+    /// Runs every relation that has something to take, lower ids first, and hands what each puts out to
+    /// those that read it.
+    pub(crate) fn run(&mut self, mut inputs: BTreeMap<ObjectId, Inputs>) {
+        while let Some((id, rows)) = inputs.pop_first() {
+            let Some(relation) = self.relations.get_mut(&id) else { continue };
+            if relation.failed.is_some() {
+                continue;
+            }
+            let deltas = match relation.step(rows) {
+                Ok(deltas) => deltas,
+                Err(error) => {
+                    self.relation_failed(id, &error.to_string());
+                    continue;
+                }
+            };
+            for (reader, reading) in self.relations.range(id..).skip(1) {
+                for (input, projection) in reading.inputs_from(id) {
+                    let rows = deltas.iter().map(|delta| {
+                        (input, segue_flow::StepInput::Delta(relation::project(delta, &projection)))
+                    });
+                    inputs.entry(*reader).or_default().extend(rows);
+                }
+            }
+        }
+    }
+
+    /// A defect, or state that does not fit the input: the relation and all that read it stop for good, durably, for
+    /// they miss rows from here on. The server goes on.
+    fn relation_failed(&mut self, id: ObjectId, reason: &str) {
+        for failed in self.catalog.dependents(id).into_iter().chain([id]) {
+            let Some(object) = self.catalog.get(failed) else { continue };
+            let mut object = (**object).clone();
+            tracing::error!(object = %object.name, %reason, "a relation cannot be maintained any more");
+            let message = format!("\"{}\" could not be maintained: {reason}", object.name);
+            self.jobs.fail(failed, message.clone());
+            if let Some(relation) = self.relations.get_mut(&failed) {
+                let error = UserError::internal(message);
+                relation.failed = Some(error.with_hint("Drop it and create it again."));
+                object.state = ObjectState::Failed;
+                self.put_object(object).expect("it is there already under this name");
+            }
+        }
+    }
+
+    /// Whether anything waits for an epoch.
+    pub(crate) fn wants_epoch(&self) -> bool {
+        let pending = &self.pending;
+        !pending.objects.is_empty()
+            || !pending.captures.is_empty()
+            || !pending.rejected.is_empty()
+            || !pending.when_durable.is_empty()
+            || pending.touched
+            || self.relations.values().any(|relation| relation.dirty)
+            || self.consumers.values().any(|consumer| consumer.state().wants_seal())
+    }
+
+    /// An epoch is durable: whoever waited for it goes on.
+    pub(crate) fn epoch_is_durable(&mut self, epoch: Epoch, waiting: Vec<WhenDurable>) {
+        let consumers: Vec<ConsumerId> = self.consumers.keys().copied().collect();
+        for id in consumers {
+            self.tell(id, Event::EpochDurable { epoch });
+        }
+        for then in waiting {
+            then(self);
+        }
+        self.check_jobs();
+    }
+
+}

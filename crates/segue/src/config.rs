@@ -1,0 +1,141 @@
+//! Configuration: flags over environment over file over defaults.
+//!
+//! Invariant: every setting has one name in all three places: `--data-dir`, `SEGUE_DATA_DIR`, `data_dir`.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use serde::Deserialize;
+
+/// A streaming SQL server whose sources change hands without losing a row.
+#[derive(Parser)]
+#[command(name = "segue", version, about, propagate_version = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Start the server.
+    Serve(ServeFlags),
+}
+
+#[derive(Args)]
+pub(crate) struct ServeFlags {
+    /// Where psql connects [default: 127.0.0.1:4566].
+    #[arg(long, env = "SEGUE_LISTEN", value_name = "ADDRESS:PORT")]
+    listen: Option<SocketAddr>,
+    /// Where everything durable lies [default: ./segue-data].
+    #[arg(long, env = "SEGUE_DATA_DIR", value_name = "FOLDER")]
+    data_dir: Option<PathBuf>,
+    /// How many clients may be connected [default: 500].
+    #[arg(long, env = "SEGUE_MAX_CONNECTIONS", value_name = "N")]
+    max_connections: Option<usize>,
+    /// How log lines look [default: plain].
+    #[arg(long, env = "SEGUE_LOG_FORMAT", value_name = "FORMAT")]
+    log_format: Option<LogFormat>,
+    /// A TOML file with the same settings: listen, data_dir, max_connections, log_format.
+    #[arg(long, env = "SEGUE_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LogFormat {
+    #[default]
+    Plain,
+    Json,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ConfigFile {
+    listen: Option<SocketAddr>,
+    data_dir: Option<PathBuf>,
+    max_connections: Option<usize>,
+    log_format: Option<LogFormat>,
+}
+
+/// The settings in force.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Config {
+    pub(crate) listen: SocketAddr,
+    pub(crate) data_dir: PathBuf,
+    pub(crate) max_connections: usize,
+    pub(crate) log_format: LogFormat,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConfigError {
+    #[error("could not read configuration file \"{}\": {reason}", file.display())]
+    Read { file: PathBuf, reason: std::io::Error },
+    #[error("could not read configuration file \"{}\": {}", file.display(), reason.to_string().trim_end())]
+    Parse { file: PathBuf, reason: toml::de::Error },
+}
+
+impl ServeFlags {
+    /// Flags (and through clap the environment) over the file over the defaults.
+    pub(crate) fn resolve(self) -> Result<Config, ConfigError> {
+        let file = self.config.as_deref().map_or_else(|| Ok(ConfigFile::default()), read_file)?;
+        Ok(Config {
+            listen: self.listen.or(file.listen).unwrap_or(([127, 0, 0, 1], 4566).into()),
+            data_dir: self.data_dir.or(file.data_dir).unwrap_or_else(|| "segue-data".into()),
+            max_connections: self.max_connections.or(file.max_connections).unwrap_or(500),
+            log_format: self.log_format.or(file.log_format).unwrap_or_default(),
+        })
+    }
+}
+
+fn read_file(file: &Path) -> Result<ConfigFile, ConfigError> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|reason| ConfigError::Read { file: file.to_owned(), reason })?;
+    toml::from_str(&text).map_err(|reason| ConfigError::Parse { file: file.to_owned(), reason })
+}
+
+/// Logs go to stderr, `RUST_LOG` filters them; stdout is for the line that says the server is ready.
+pub(crate) fn init_logging(format: LogFormat) {
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match format {
+        LogFormat::Plain => builder.init(),
+        LogFormat::Json => builder.json().init(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use clap::Parser;
+
+    use super::{Cli, Command, Config, LogFormat};
+
+    fn resolve(arguments: &[&str]) -> Result<Config, String> {
+        let cli = Cli::try_parse_from([&["segue", "serve"], arguments].concat())
+            .map_err(|error| error.to_string())?;
+        let Command::Serve(flags) = cli.command;
+        flags.resolve().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
+        let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
+        write!(file, "listen = \"127.0.0.1:7000\"\nlog_format = \"json\"\n").expect("written");
+        let path = file.path().to_str().expect("ASCII").to_owned();
+        let config = resolve(&["--config", &path, "--listen", "127.0.0.1:7001"]).expect("valid");
+        assert_eq!(config.listen.port(), 7001);
+        assert_eq!(config.log_format, LogFormat::Json);
+        assert_eq!(config.max_connections, 500);
+    }
+
+    #[test]
+    fn an_unknown_setting_is_named() {
+        let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
+        writeln!(file, "lisen = \"127.0.0.1:7000\"").expect("written");
+        let error = resolve(&["--config", file.path().to_str().expect("ASCII")]).unwrap_err();
+        assert!(error.contains("unknown field `lisen`"), "{error}");
+    }
+}

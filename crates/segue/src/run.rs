@@ -1,0 +1,85 @@
+//! From a configuration to a running server, and back.
+
+use std::sync::Arc;
+
+use segue_connect::{Connector, Registry};
+use segue_connector_datagen::DatagenConnector;
+use segue_connector_files::FilesConnector;
+use segue_connector_kafka::KafkaConnector;
+use segue_connector_postgres::PostgresConnector;
+use segue_engine::{Engine, EngineConfig, StartError};
+use segue_serve::ServeConfig;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::config::Config;
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RunError {
+    #[error("could not listen on {address}: {reason}")]
+    Listen { address: std::net::SocketAddr, reason: std::io::Error },
+    #[error("{0}")]
+    Start(#[from] StartError),
+    #[error("could not set up the runtime: {0}")]
+    Runtime(std::io::Error),
+    #[error("{0}")]
+    Stopped(segue_types::UserError),
+}
+
+fn registry() -> Registry {
+    let connectors: [Arc<dyn Connector>; 4] = [
+        Arc::new(DatagenConnector),
+        Arc::new(FilesConnector),
+        Arc::new(KafkaConnector),
+        Arc::new(PostgresConnector),
+    ];
+    Registry::new(connectors)
+}
+
+/// Runs the server until SIGTERM or SIGINT; returns when the last epoch is durable.
+pub(crate) fn serve(config: &Config) -> Result<(), RunError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .thread_name("segue-io")
+        .build()
+        .map_err(RunError::Runtime)?;
+    runtime.block_on(serve_until_stopped(config))
+}
+
+async fn serve_until_stopped(config: &Config) -> Result<(), RunError> {
+    let stop = stop_on_signal().map_err(RunError::Runtime)?;
+    let listener = TcpListener::bind(config.listen)
+        .await
+        .map_err(|reason| RunError::Listen { address: config.listen, reason })?;
+    let address = listener.local_addr().map_err(RunError::Runtime)?;
+    let engine_config = EngineConfig { data_dir: config.data_dir.clone(), stop: stop.clone() };
+    let engine = Engine::start(engine_config, registry()).await?;
+
+    println!("segue is ready: psql -h {} -p {}", address.ip(), address.port());
+    let serve_config = ServeConfig { max_connections: config.max_connections };
+    let serving = segue_serve::serve(listener, engine.clone(), serve_config, stop.clone());
+    let failed = tokio::select! {
+        () = serving => None,
+        error = engine.failed() => Some(error),
+    };
+    stop.cancel();
+    engine.shutdown().await;
+    failed.map_or(Ok(()), |error| Err(RunError::Stopped(error)))
+}
+
+/// A token that the first SIGTERM or SIGINT cancels.
+fn stop_on_signal() -> std::io::Result<CancellationToken> {
+    let stop = CancellationToken::new();
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let raised = stop.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        raised.cancel();
+    });
+    Ok(stop)
+}
