@@ -1,0 +1,206 @@
+//! The statements of Segue's own: DDL of streaming objects, and the verbs that look after them.
+//!
+//! Invariant: none of these holds what SQL cannot say, so each can be printed and parsed again.
+
+use sqlparser::ast;
+
+use crate::{Columns, Include, Input, Name, Offset};
+
+/// One statement.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Statement {
+    CreateSource(CreateSource),
+    CreateTable(CreateTable),
+    CreateView(CreateView),
+    CreateMaterializedView(CreateView),
+    Drop(Drop),
+    Alter(Alter),
+    Show(Show),
+    Describe(Describe),
+    Explain(Explain),
+    Flush,
+    Wait(Wait),
+    CancelJob(CancelJob),
+    /// Whatever is not ours, as sqlparser read it.
+    Sql(Box<ast::Statement>),
+}
+
+/// A piece of PostgreSQL's grammar inside one of our statements: the tree, and the text it was read from.
+/// The text is what is stored and shown, because printing the tree would not always give it back.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Foreign<T> {
+    pub tree: Box<T>,
+    pub text: String,
+}
+
+/// The kinds of object that have a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ObjectKind {
+    Source,
+    Table,
+    View,
+    MaterializedView,
+}
+
+/// What CREATE does when the name is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnExisting {
+    Refuse,
+    /// `IF NOT EXISTS`
+    Skip,
+    /// `OR REPLACE`
+    Replace,
+}
+
+/// What DROP does when the name is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnMissing {
+    Refuse,
+    /// `IF EXISTS`
+    Skip,
+}
+
+/// `CREATE SOURCE`
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateSource {
+    pub name: Name,
+    pub on_existing: OnExisting,
+    pub columns: Columns,
+    pub includes: Vec<Include>,
+    pub input: Input,
+    /// Of the name.
+    pub offset: Offset,
+}
+
+/// `CREATE TABLE`
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateTable {
+    pub name: Name,
+    pub on_existing: OnExisting,
+    pub columns: Columns,
+    pub mutability: Mutability,
+    pub on_conflict: Option<ConflictAction>,
+    pub includes: Vec<Include>,
+    /// `None`: fed by DML alone.
+    pub input: Option<Input>,
+    /// Of the name.
+    pub offset: Offset,
+}
+
+/// Whether rows of a table can change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mutability {
+    Mutable,
+    /// `APPEND ONLY`
+    AppendOnly,
+}
+
+/// `ON CONFLICT …` of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConflictAction {
+    DoNothing,
+    /// `OVERWRITE` or `DO UPDATE FULL`
+    Overwrite,
+    DoUpdateIfNotNull,
+}
+
+/// `CREATE [MATERIALIZED] VIEW`
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateView {
+    pub name: Name,
+    pub on_existing: OnExisting,
+    /// Empty: the query's own names.
+    pub columns: Vec<Name>,
+    pub query: Foreign<ast::Query>,
+    /// Of the name.
+    pub offset: Offset,
+}
+
+/// `DROP …`
+#[derive(Clone, Debug, PartialEq)]
+pub struct Drop {
+    pub kind: ObjectKind,
+    pub on_missing: OnMissing,
+    pub names: Vec<Name>,
+    pub behavior: DropBehavior,
+}
+
+/// What DROP does when something depends on the object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DropBehavior {
+    Restrict,
+    Cascade,
+}
+
+/// `ALTER … PAUSE`, `ALTER … RESUME`
+#[derive(Clone, Debug, PartialEq)]
+pub struct Alter {
+    pub kind: ObjectKind,
+    pub name: Name,
+    pub action: Action,
+}
+
+/// What ALTER does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    Pause,
+    Resume,
+}
+
+/// `SHOW …` of our own; `SHOW` of a setting stays sqlparser's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Show {
+    pub what: Shown,
+    /// `FROM name`: a schema, or the source whose stages are asked for.
+    pub from: Option<Name>,
+    pub like: Option<String>,
+}
+
+/// What SHOW lists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shown {
+    Sources,
+    Stages,
+    Tables,
+    Views,
+    MaterializedViews,
+    Jobs,
+    Create(ObjectKind, Name),
+}
+
+/// `DESCRIBE [schema.]name`
+#[derive(Clone, Debug, PartialEq)]
+pub struct Describe {
+    pub schema: Option<Name>,
+    pub name: Name,
+    /// Of the name.
+    pub offset: Offset,
+}
+
+/// `EXPLAIN` of one of our CREATEs; of a query it stays sqlparser's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explain {
+    pub mode: ExplainMode,
+    pub statement: Box<Statement>,
+}
+
+/// What EXPLAIN does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExplainMode {
+    Plan,
+    Analyze,
+}
+
+/// `WAIT …`
+#[derive(Clone, Debug, PartialEq)]
+pub enum Wait {
+    /// For every job.
+    All,
+    For(ObjectKind, Name),
+}
+
+/// `CANCEL JOB n, …`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CancelJob {
+    pub jobs: Vec<u64>,
+}
