@@ -1,0 +1,177 @@
+//! From a stage's options to the configuration of a librdkafka client.
+//!
+//! Invariant: what exactness hangs on (committed records only, no automatic reset, no automatic commit, ends
+//! reported) is set here and cannot be overridden.
+
+use rdkafka::ClientConfig;
+use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::error::KafkaError;
+use segue_connect::{ConnectError, OptionSpec, ReadConfig};
+use segue_types::{SqlState, UserError};
+
+/// What stands before the name of a client property.
+const PREFIX: &str = "properties.";
+
+const fn option(name: &'static str, doc: &'static str) -> OptionSpec {
+    OptionSpec { name, required: false, secret: false, doc }
+}
+
+const fn secret(name: &'static str, doc: &'static str) -> OptionSpec {
+    OptionSpec { name, required: false, secret: true, doc }
+}
+
+/// Every option of the connector.
+pub(crate) const OPTIONS: &[OptionSpec] = &[
+    OptionSpec { name: "topic", required: true, secret: false, doc: "The topic to read." },
+    option("properties.bootstrap.server", "Brokers to ask first, as host:port, comma-separated."),
+    option("properties.bootstrap.servers", "Another spelling of properties.bootstrap.server."),
+    option("properties.group.id", "A consumer group to which durable positions are committed."),
+    option("scan.startup.mode", "earliest or latest: another spelling of START AT."),
+    option("scan.startup.timestamp.millis", "Another spelling of START AT TIMESTAMP."),
+    secret("properties.sasl.password", "The password for PLAIN and SCRAM."),
+    secret("properties.sasl.oauthbearer.client.secret", "The secret of an OAuth client."),
+    secret("properties.sasl.oauthbearer.config", "The configuration of OAUTHBEARER."),
+    secret("properties.ssl.key.password", "The passphrase of the private key."),
+    secret("properties.ssl.key.pem", "The private key itself."),
+    secret("properties.ssl.keystore.password", "The passphrase of the key store."),
+    option("properties.*", "Any other property of librdkafka's consumer."),
+];
+
+/// Properties of our own making, for speed; a user may set others.
+const DEFAULTS: &[(&str, &str)] = &[
+    ("client.id", "segue"),
+    ("socket.nagle.disable", "true"),
+    ("socket.keepalive.enable", "true"),
+    ("log.connection.close", "false"),
+    ("reconnect.backoff.max.ms", "2000"),
+    // The end of a partition is told with the next answer to a fetch, so this is how late it comes.
+    ("fetch.wait.max.ms", "30"),
+    // By default a full queue makes the fetcher sleep for a second.
+    ("fetch.queue.backoff.ms", "10"),
+    ("queued.min.messages", "200000"),
+    ("queued.max.messages.kbytes", "16384"),
+    ("fetch.message.max.bytes", "8388608"),
+    ("fetch.max.bytes", "67108864"),
+    ("receive.message.max.bytes", "268435456"),
+];
+
+/// Properties on which exactness hangs, and why.
+const FIXED: &[(&str, &str, &str)] = &[
+    ("isolation.level", "read_committed", "Segue reads committed records only"),
+    ("auto.offset.reset", "error", "a position that has expired is an error, never a jump"),
+    ("enable.auto.commit", "false", "Segue commits what is durable"),
+    ("enable.auto.offset.store", "false", "Segue commits what is durable"),
+    ("enable.partition.eof", "true", "Segue needs to be told the ends"),
+    ("fetch.error.backoff.ms", "500", "Segue counts on it to notice a re-created topic"),
+    ("reconnect.backoff.ms", "250", "Segue counts on it to notice a re-created topic"),
+];
+
+/// The group of a reader to which the user gave none. Nothing is ever committed to it; librdkafka does not
+/// assign partitions without a group.
+const NO_GROUP: &str = "segue";
+
+/// What a client is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Questions only.
+    Questions,
+    /// Questions whose answers include what is not committed yet.
+    UncommittedQuestions,
+    /// Reading partitions.
+    Reading,
+}
+
+/// The stage's options, understood.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) topic: String,
+    pub(crate) servers: String,
+    /// The group to which the user wants positions committed.
+    pub(crate) group: Option<String>,
+    properties: ClientConfig,
+}
+
+impl Settings {
+    pub(crate) fn parse(config: &ReadConfig) -> Result<Settings, ConnectError> {
+        let options = &config.options;
+        let topic = options.require("topic").map_err(ConnectError::Config)?.to_owned();
+        let servers = options
+            .get("properties.bootstrap.server")
+            .or_else(|| options.get("properties.bootstrap.servers"));
+        let Some(servers) = servers else {
+            let error = invalid("option \"properties.bootstrap.server\" is required");
+            return Err(ConnectError::Config(error));
+        };
+        let mut properties = ClientConfig::new();
+        for (name, value) in DEFAULTS {
+            properties.set(*name, *value);
+        }
+        for (option, value) in &options.0 {
+            let Some(name) = option.strip_prefix(PREFIX) else { continue };
+            match name {
+                "bootstrap.server" | "bootstrap.servers" => {}
+                name => {
+                    refuse_fixed(option, name).map_err(ConnectError::Config)?;
+                    properties.set(name, value);
+                }
+            }
+        }
+        for (name, value, _) in FIXED {
+            properties.set(*name, *value);
+        }
+        properties.set("bootstrap.servers", servers).set_log_level(RDKafkaLogLevel::Critical);
+        let group = options.get("properties.group.id").map(str::to_owned);
+        let settings = Settings { topic, servers: servers.to_owned(), group, properties };
+        // Made and dropped: librdkafka checks names and values without a connection.
+        settings.client(Purpose::Reading).create_native_config().map_err(|e| config_error(&e))?;
+        Ok(settings)
+    }
+
+    /// The configuration of a client.
+    pub(crate) fn client(&self, purpose: Purpose) -> ClientConfig {
+        let mut client = self.properties.clone();
+        match purpose {
+            Purpose::Reading => {
+                client.set("group.id", self.group.as_deref().unwrap_or(NO_GROUP));
+            }
+            Purpose::Questions => {
+                client.remove("group.id");
+            }
+            Purpose::UncommittedQuestions => {
+                client.remove("group.id");
+                client.set("isolation.level", "read_uncommitted");
+            }
+        }
+        client
+    }
+}
+
+fn refuse_fixed(option: &str, name: &str) -> Result<(), UserError> {
+    match FIXED.iter().find(|(fixed, _, _)| *fixed == name) {
+        None => Ok(()),
+        Some((_, value, why)) => Err(invalid(&format!("option \"{option}\" cannot be set"))
+            .with_detail(format!("It is always \"{value}\": {why}."))
+            .with_hint("Remove the option.")),
+    }
+}
+
+/// A complaint of librdkafka about a property, without the value if the property is secret.
+pub(crate) fn config_error(error: &KafkaError) -> ConnectError {
+    let KafkaError::ClientConfig(_, reason, name, value) = error else {
+        return ConnectError::Config(invalid(&format!("invalid Kafka properties: {error}")));
+    };
+    let option = format!("{PREFIX}{name}");
+    let is_secret = OPTIONS.iter().any(|known| known.secret && known.name == option);
+    let shown = if is_secret { "(hidden)" } else { value.as_str() };
+    let invalid = invalid(&format!("invalid value for option \"{option}\": \"{shown}\""));
+    // The reason quotes the value.
+    ConnectError::Config(if is_secret { invalid } else { invalid.with_detail(sentence(reason)) })
+}
+
+fn sentence(text: &str) -> String {
+    format!("{}.", text.trim_end_matches('.'))
+}
+
+fn invalid(message: &str) -> UserError {
+    UserError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+}
