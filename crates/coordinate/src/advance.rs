@@ -27,12 +27,10 @@ pub(crate) fn advance(state: &mut ConsumerState, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Takes all work back.
+/// Takes all work back. The stage is closed also where nothing is known to run: a discovery that ended
+/// by itself may still hold a connection.
 pub(crate) fn close(state: &mut ConsumerState, effects: &mut Vec<Effect>) {
-    let live = &mut state.live;
-    if live.discovery.is_some() || !live.readers.is_empty() {
-        effects.push(Effect::CloseStage { stage: state.current_stage() });
-    }
+    effects.push(Effect::CloseStage { stage: state.current_stage() });
     state.live.revoke_all();
 }
 

@@ -1,8 +1,8 @@
 //! What a listing of splits means: new ones, bounds that became known, ones that are gone or back.
 //!
-//! Invariant: after the first discovery a split starts at its beginning, as the connector gives it,
-//! whatever the stage's own start was. A split that was created later holds only what the consumer
-//! has not seen.
+//! Invariant: after the first discovery a split that the handoff did not name starts at its
+//! beginning, as the connector gives it, whatever the stage's own start was. A split that was
+//! created later holds only what the consumer has not seen.
 
 use std::collections::BTreeSet;
 
@@ -74,10 +74,13 @@ impl ConsumerState {
         Ok(())
     }
 
-    fn insert(&mut self, stage: StageIndex, plan: SplitPlan) -> Result<(), Contradiction> {
+    fn insert(&mut self, stage: StageIndex, mut plan: SplitPlan) -> Result<(), Contradiction> {
         let split = plan.id.clone();
         if self.stage(stage).sealed_in.is_some() {
             return Err(Contradiction::SplitAfterSeal { split });
+        }
+        if let Some(start) = self.stage(stage).starts.get(&split) {
+            plan.start = SplitStart::At(start.clone());
         }
         if plan.start == SplitStart::FromHandoff {
             return Err(Contradiction::NoStart { split });

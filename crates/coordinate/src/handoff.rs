@@ -3,13 +3,12 @@
 //! Invariant: an activated stage has a start for every split, so recovery reads and never derives.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 
 use segue_types::{Position, SplitId, StageIndex};
 
 use crate::decide::fail;
-use crate::state::{Place, Split};
-use crate::{ConsumerState, Contradiction, Effect, SplitPlan, SplitStart};
+use crate::state::Place;
+use crate::{ConsumerState, Contradiction, Effect, SplitStart};
 
 impl ConsumerState {
     /// Records where the stage starts. The starts also name splits that appeared since the stage
@@ -56,18 +55,15 @@ impl ConsumerState {
     }
 
     fn take_starts(&mut self, stage: StageIndex, starts: BTreeMap<SplitId, Position>) {
-        let open = self.live.open;
+        let next = self.stage_mut(stage);
         for (id, start) in starts {
-            match self.stage_mut(stage).splits.entry(id) {
-                Entry::Occupied(mut known) => {
-                    let split = known.get_mut();
+            match next.splits.get_mut(&id) {
+                Some(split) => {
                     split.start = SplitStart::At(start.clone());
                     split.place = Place::Next(start);
                 }
-                Entry::Vacant(free) => {
-                    let (id, start) = (free.key().clone(), SplitStart::At(start));
-                    let plan = SplitPlan { id, start, bound: None, after: Vec::new() };
-                    free.insert(Split::new(plan, open));
+                None => {
+                    next.starts.insert(id, start);
                 }
             }
         }

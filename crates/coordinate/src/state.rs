@@ -48,6 +48,9 @@ pub(crate) struct Stage {
     /// this very epoch are the initial ones; the first discovery is finished with it.
     pub activated_in: Option<Epoch>,
     pub splits: BTreeMap<SplitId, Split>,
+    /// Starts that the handoff gave to splits that no definition describes yet: which bound and which
+    /// predecessors they have is known when they are listed.
+    pub starts: BTreeMap<SplitId, Position>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -209,6 +212,7 @@ impl Stage {
             sealed_in: (bounded && plan.sealed).then_some(open),
             activated_in: None,
             splits,
+            starts: BTreeMap::new(),
         }
     }
 

@@ -1,0 +1,101 @@
+//! What must be true after a run, compared with the script alone.
+
+use std::collections::BTreeMap;
+
+use segue_coordinate::{
+    Mode, StagePhase, Watermark, bounded_stages_complete, is_complete, mode, reached, stage_status,
+    watermark_status,
+};
+use segue_types::{Boundedness, Position, PositionOrder, SplitId};
+
+use crate::engine::{Checked, Engine};
+use crate::work::stage_index;
+use crate::world::{Row, World, offset, position};
+
+/// Each row at most once, in its split's order, after the predecessors of its split and of its stage.
+pub fn check_order(world: &World, rows: &[Row]) -> Checked {
+    let mut counts: BTreeMap<(usize, usize), (usize, usize)> = BTreeMap::new();
+    let is_whole =
+        |counts: &BTreeMap<(usize, usize), (usize, usize)>, stage: usize, split: usize| {
+            let count = counts.get(&(stage, split)).map_or(0, |(count, _)| *count);
+            count == world.stages[stage].splits[split].rows()
+        };
+    for row in rows {
+        let (stage, split) = (row.stage, row.split);
+        if !counts.contains_key(&(stage, split)) {
+            let parents = &world.stages[stage].splits[split].after;
+            let before = (0..stage)
+                .flat_map(|s| (0..world.stages[s].splits.len()).map(move |split| (s, split)))
+                .chain(parents.iter().map(|parent| (stage, *parent)));
+            for (s, p) in before {
+                if !is_whole(&counts, s, p) {
+                    return Err(format!("{row:?} came before the end of split {p} of stage {s}"));
+                }
+            }
+        }
+        let (count, last) = counts.entry((stage, split)).or_insert((0, 0));
+        if *count > 0 && row.offset <= *last {
+            return Err(format!("{row:?} came after offset {last}"));
+        }
+        (*count, *last) = (*count + 1, row.offset);
+    }
+    Ok(())
+}
+
+pub fn is_delivered(world: &World, rows: usize) -> bool {
+    let splits = world.stages.iter().flat_map(|stage| &stage.splits);
+    rows == splits.map(|split| split.rows()).sum::<usize>()
+}
+
+/// Whether the run is over: everything is durable, and the coordinator says so.
+pub fn is_over(world: &World, engine: &Engine) -> bool {
+    let last = world.stages.last().expect("a world has a stage");
+    let is_ended = match last.boundedness {
+        Boundedness::Bounded => is_complete(engine.state()) && engine.is_completed,
+        Boundedness::Continuous => bounded_stages_complete(engine.state()),
+    };
+    is_ended
+        && engine.is_running()
+        && engine.effects.is_empty()
+        && is_delivered(world, engine.store.rows)
+        && (0..world.stages.len()).all(|stage| has_reached_end(world, engine, stage))
+}
+
+/// What a statement that waits would ask.
+fn has_reached_end(world: &World, engine: &Engine, stage: usize) -> bool {
+    let compare = |a: &Position, b: &Position| PositionOrder::from(offset(a).cmp(&offset(b)));
+    let splits = &world.stages[stage].splits;
+    let targets: Vec<(SplitId, Position)> =
+        splits.iter().map(|split| (split.id.clone(), position(split.last()))).collect();
+    reached(engine.state(), stage_index(stage), &targets, compare)
+}
+
+/// What the state tells others about a run that is over.
+pub fn check_end(world: &World, engine: &Engine) -> Checked {
+    check_order(world, &engine.applied)?;
+    let state = engine.state();
+    let statuses = stage_status(state);
+    let (last, before) = statuses.split_last().expect("a world has a stage");
+    if let Some(stage) = before.iter().find(|stage| stage.phase != StagePhase::Activated) {
+        return Err(format!("stage {} is {} at the end", stage.stage, stage.phase));
+    }
+    let watermark = watermark_status(state).consumer;
+    let (phase, wanted) = match last.boundedness {
+        Boundedness::Bounded => (StagePhase::Committed, watermark == Watermark::Finished),
+        Boundedness::Continuous => (StagePhase::Reading, watermark != Watermark::Finished),
+    };
+    match last.phase == phase && wanted && *mode(state) == Mode::Running {
+        true => Ok(()),
+        false => Err(format!("the last stage is {}, watermark {watermark:?}", last.phase)),
+    }
+}
+
+/// A cancelled consumer holds nothing.
+pub fn check_cancelled(world: &World, engine: &Engine) -> Checked {
+    check_order(world, &engine.applied)?;
+    let is_released = engine.readers.is_empty() && engine.discoveries.is_empty();
+    match is_released && *mode(engine.state()) == Mode::Cancelled {
+        true => Ok(()),
+        false => Err("a cancelled consumer still holds work".to_owned()),
+    }
+}
