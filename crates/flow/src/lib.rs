@@ -1,1 +1,36 @@
-//! Placeholder while the layout is laid down.
+//! The delta engine: relations kept up to date from changes. Synchronous, vectorised, without I/O, clock or threads.
+//!
+//! Words: a *delta* is rows with signed weights; a *step* is one run over what arrived; a *seal* returns what to
+//! store since the last one; a *version* is an immutable snapshot of a relation.
+//! The law: after every step, the sum of the output deltas is what a batch engine answers over the sum of the inputs.
+//!
+//! ```text
+//! Changes / Delta → inputs → operators in topological order → consolidated Delta → relation → RelationVersion
+//!                                        ↕ seal / restore: StateBlob per (operator, vnode group)
+//! ```
+
+mod aggregate;
+mod blob;
+mod consolidate;
+mod dataflow;
+mod delta;
+mod error;
+mod expression;
+mod key;
+mod operators;
+mod rows;
+mod spec;
+mod stats;
+
+pub use aggregate::{is_groupable, is_ordered};
+pub use blob::{BlobKind, StateBlob};
+pub use dataflow::{Dataflow, StepInput};
+pub use delta::{Changes, Delta, Ops};
+pub use error::{RestoreError, StepError};
+pub use key::{GROUPS, KEY_CODEC_VERSION, VNODES, group_of, hash_rows, vnode_of};
+pub use rows::RelationVersion;
+pub use spec::{
+    AggregateFunction, AggregateSpec, Conflict, DataflowSpec, InputKind, InputSpec, Node,
+    OperatorSpec,
+};
+pub use stats::OperatorStats;

@@ -1,0 +1,170 @@
+//! From accumulated state to the value that SQL shows.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Decimal128Array, Float32Array, Float64Array, Int64Array};
+use arrow::datatypes::{DataType, i256};
+
+use super::accumulator::{Accumulator, State, with_extremum};
+use super::extremum::{End, Multisets};
+use super::ordered::Ordered;
+use crate::spec::AggregateFunction;
+
+/// One output column.
+#[derive(Clone, Debug)]
+pub(super) struct Output {
+    pub(super) function: AggregateFunction,
+    /// `None`: the weight of the group itself.
+    pub(super) accumulator: Option<usize>,
+    pub(super) result_type: DataType,
+}
+
+/// The greatest unscaled value of a numeric.
+const NUMERIC_MAX: i128 = 10_i128.pow(38) - 1;
+
+impl Output {
+    /// The values of the groups at `slots`; adds results that have no room in their type, shown as NULL, to `errors`.
+    pub(super) fn finish(
+        &self,
+        weights: &[i64],
+        accumulators: &[Accumulator],
+        slots: &[u32],
+        errors: &mut u64,
+    ) -> ArrayRef {
+        let Some(accumulator) = self.accumulator.map(|accumulator| &accumulators[accumulator])
+        else {
+            return counts_of(weights, slots);
+        };
+        match (&accumulator.state, self.function) {
+            (
+                State::Count(counts) | State::IntegerSum(_, counts) | State::FloatSum(_, counts),
+                AggregateFunction::Count,
+            ) => counts_of(counts, slots),
+            (State::IntegerSum(sums, counts), AggregateFunction::Sum) => {
+                let value = |slot: usize| Some(sums.sums[slot]);
+                self.integers(counts, slots, value, errors)
+            }
+            (State::IntegerSum(sums, counts), _) => {
+                let shift = self.scale() - scale_of(&accumulator.argument_type);
+                let value = |slot: usize| average(sums.sums[slot], counts[slot], shift);
+                self.integers(counts, slots, value, errors)
+            }
+            (State::FloatSum(sums, counts), function) => {
+                let divisor = |slot: u32| match function {
+                    AggregateFunction::Avg => counts[slot as usize] as f64,
+                    _ => 1.0,
+                };
+                let value = |slot: &u32| {
+                    (counts[*slot as usize] != 0).then(|| sums.value(*slot) / divisor(*slot))
+                };
+                self.floats(slots.iter().map(value))
+            }
+            (state, function) => {
+                let end = if function == AggregateFunction::Min { End::Min } else { End::Max };
+                with_extremum!(state,
+                    best(best) => {
+                        let values = slots.iter().map(|slot| best.values[*slot as usize].clone());
+                        Ordered::column(values.collect(), &self.result_type)
+                    },
+                    multiset(sets) => ends(sets, slots, end, &self.result_type),
+                    _ => unreachable!("the sums are above"))
+            }
+        }
+    }
+
+    fn scale(&self) -> i8 {
+        scale_of(&self.result_type)
+    }
+
+    fn integers(
+        &self,
+        counts: &[i64],
+        slots: &[u32],
+        value: impl Fn(usize) -> Option<i128>,
+        errors: &mut u64,
+    ) -> ArrayRef {
+        let max = if self.result_type == DataType::Int64 { i64::MAX.into() } else { NUMERIC_MAX };
+        let min = if self.result_type == DataType::Int64 { i64::MIN.into() } else { -NUMERIC_MAX };
+        let values = slots.iter().map(|slot| {
+            let slot = *slot as usize;
+            if counts[slot] == 0 {
+                return None;
+            }
+            let value = value(slot).filter(|value| (min..=max).contains(value));
+            *errors += u64::from(value.is_none());
+            value
+        });
+        match self.result_type {
+            DataType::Int64 => {
+                Arc::new(values.map(|v| v.map(|v| v as i64)).collect::<Int64Array>())
+            }
+            _ => {
+                let array = values.collect::<Decimal128Array>();
+                Arc::new(array.with_data_type(self.result_type.clone()))
+            }
+        }
+    }
+
+    fn floats(&self, values: impl Iterator<Item = Option<f64>>) -> ArrayRef {
+        match self.result_type {
+            DataType::Float32 => {
+                Arc::new(values.map(|value| value.map(|v| v as f32)).collect::<Float32Array>())
+            }
+            _ => Arc::new(values.collect::<Float64Array>()),
+        }
+    }
+}
+
+fn counts_of(counts: &[i64], slots: &[u32]) -> ArrayRef {
+    Arc::new(Int64Array::from_iter_values(slots.iter().map(|slot| counts[*slot as usize])))
+}
+
+fn ends<V: Ordered>(
+    sets: &Multisets<V>,
+    slots: &[u32],
+    end: End,
+    data_type: &DataType,
+) -> ArrayRef {
+    V::column(slots.iter().map(|slot| sets.groups[*slot as usize].end(end)).collect(), data_type)
+}
+
+fn scale_of(data_type: &DataType) -> i8 {
+    if let DataType::Decimal128(_, scale) = data_type { *scale } else { 0 }
+}
+
+/// sum · 10^shift / count, rounded half away from zero as PostgreSQL does.
+fn average(sum: i128, count: i64, shift: i8) -> Option<i128> {
+    let factor = 10_i128
+        .pow(u32::try_from(shift).expect("an average has no fewer digits than its argument"));
+    let count = i128::from(count);
+    if count == 0 {
+        return None;
+    }
+    if let Some(scaled) = sum.checked_mul(factor) {
+        let (quotient, rest) = (scaled / count, scaled % count);
+        let up = rest.abs() * 2 >= count.abs();
+        return Some(quotient + if up { scaled.signum() } else { 0 });
+    }
+    let scaled = i256::from_i128(sum).checked_mul(i256::from_i128(factor))?;
+    let count = i256::from_i128(count);
+    let (quotient, rest) = (scaled.checked_div(count)?, scaled.checked_rem(count)?);
+    let up = rest.wrapping_abs().checked_add(rest.wrapping_abs())? >= count;
+    let one = if up { i256::from_i128(sum.signum()) } else { i256::ZERO };
+    quotient.checked_add(one)?.to_i128()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::average;
+
+    #[test]
+    fn averages_round_half_away_from_zero_and_survive_wide_sums() {
+        assert_eq!(average(5, 2, 0), Some(3));
+        assert_eq!(average(-5, 2, 0), Some(-3));
+        assert_eq!(average(10, 3, 4), Some(33333));
+        assert_eq!(average(20, 3, 4), Some(66667));
+        let wide = 10_i128.pow(30);
+        assert_eq!(average(wide, 7, 16), None, "46 digits have no room");
+        assert_eq!(average(wide, 1_000_000_000, 16), Some(10_i128.pow(37)));
+    }
+}

@@ -1,0 +1,347 @@
+//! How groups are stored, per vnode group: keys that went; keys, weights and accumulators of groups; entries of multisets.
+//!
+//! Each blob has the same parts: the keys that went (none in a base), the groups, then for each multiset its entries as
+//! (key, value, count), where a delta's count of 0 takes the value out.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, Decimal128Array, Float64Array, Int64Array, RecordBatch, UInt32Array,
+};
+use arrow::compute::take;
+use arrow::datatypes::{Decimal128Type, Field, Float64Type, Int64Type, Schema};
+use arrow::error::ArrowError;
+
+use super::Aggregate;
+use super::accumulator::{Accumulator, State, with_extremum};
+use super::groups::{DIRTY, STORED};
+use super::ordered::Ordered;
+use crate::blob::{BlobKind, StateBlob};
+use crate::error::RestoreError;
+use crate::key::{Column, GROUPS, group_of};
+
+/// A multiset's entries: slots, values, counts.
+type EntryColumns = (Vec<u32>, ArrayRef, Int64Array);
+
+impl Aggregate {
+    pub(super) fn seal_groups(&mut self) -> Vec<StateBlob> {
+        let dirty = self.take_dirty();
+        let removed = self.take_removed();
+        let multisets = self.take_dirty_entries();
+        let mut blobs = Vec::new();
+        for group in 0..GROUPS {
+            let slots = self.of_group(&dirty, group);
+            if slots.is_empty() && removed[group].is_empty() {
+                continue;
+            }
+            let entries =
+                multisets.iter().map(|entries| self.entries_of_group(entries, group)).collect();
+            let delta = self.blob(group, BlobKind::Delta, removed[group].clone(), &slots, entries);
+            let blob = if self.sizes.wants_base(&delta) { self.base(group) } else { delta };
+            self.sizes.stored(&blob);
+            blobs.push(blob);
+        }
+        dirty.iter().for_each(|slot| self.groups.marks[*slot as usize] |= STORED);
+        blobs
+    }
+
+    fn base(&self, group: usize) -> StateBlob {
+        let slots = self.of_group(&self.groups.live_slots(), group);
+        let entries =
+            self.accumulators.iter().filter_map(|accumulator| accumulator.entries_of(&slots));
+        self.blob(group, BlobKind::Base, Vec::new(), &slots, entries.collect())
+    }
+
+    /// The groups that are not stored as they are now, each once.
+    fn take_dirty(&mut self) -> Vec<u32> {
+        let mut dirty = std::mem::take(&mut self.dirty);
+        dirty.retain(|slot| {
+            let marks = &mut self.groups.marks[*slot as usize];
+            let is_dirty = *marks & DIRTY != 0;
+            *marks &= !DIRTY;
+            is_dirty
+        });
+        dirty
+    }
+
+    fn take_dirty_entries(&mut self) -> Vec<EntryColumns> {
+        let live = self.groups.live_slots();
+        let mut is_live = vec![false; self.groups.slots()];
+        live.iter().for_each(|slot| is_live[*slot as usize] = true);
+        self.accumulators
+            .iter_mut()
+            .filter_map(|accumulator| accumulator.take_dirty_entries(|slot| is_live[slot as usize]))
+            .collect()
+    }
+
+    /// Keys that went, by group.
+    fn take_removed(&mut self) -> Vec<Vec<ArrayRef>> {
+        let mut groups = vec![Vec::new(); GROUPS];
+        for (keys, vnodes) in std::mem::take(&mut self.removed) {
+            for (group, pieces) in groups.iter_mut().enumerate() {
+                let rows =
+                    (0..vnodes.len()).filter(|row| usize::from(group_of(vnodes[*row])) == group);
+                let rows = rows.map(|row| row as u32).collect::<UInt32Array>();
+                if !rows.is_empty() {
+                    pieces.push(take_columns(&keys, &rows));
+                }
+            }
+        }
+        groups.iter().map(|pieces| super::join_columns(pieces)).collect()
+    }
+
+    fn of_group(&self, slots: &[u32], group: usize) -> Vec<u32> {
+        let is_of =
+            |slot: &&u32| usize::from(group_of(self.groups.vnodes[**slot as usize])) == group;
+        slots.iter().filter(is_of).copied().collect()
+    }
+
+    fn entries_of_group(
+        &self,
+        (slots, values, counts): &EntryColumns,
+        group: usize,
+    ) -> EntryColumns {
+        let is_of =
+            |row: &usize| usize::from(group_of(self.groups.vnodes[slots[*row] as usize])) == group;
+        let rows = (0..slots.len()).filter(is_of).map(|row| row as u32).collect::<UInt32Array>();
+        let picked = rows.values().iter().map(|row| slots[*row as usize]).collect();
+        let values = take(values, &rows, None).expect("rows are within the entries");
+        let counts = take(counts, &rows, None).expect("rows are within the entries");
+        (picked, values, counts.as_primitive::<Int64Type>().clone())
+    }
+
+    fn blob(
+        &self,
+        group: usize,
+        kind: BlobKind,
+        removed: Vec<ArrayRef>,
+        slots: &[u32],
+        entries: Vec<EntryColumns>,
+    ) -> StateBlob {
+        let removed = if removed.is_empty() { self.groups.key_columns(&[]) } else { removed };
+        let mut parts = vec![batch(removed, 0)];
+        let mut columns = self.groups.key_columns(slots);
+        let weights = slots.iter().map(|slot| self.groups.weights[*slot as usize]);
+        columns.push(Arc::new(Int64Array::from_iter_values(weights)));
+        columns.extend(self.accumulators.iter().flat_map(|accumulator| accumulator.columns(slots)));
+        parts.push(batch(columns, slots.len()));
+        for (slots, values, counts) in entries {
+            let mut columns = self.groups.key_columns(&slots);
+            columns.extend([values, Arc::new(counts) as ArrayRef]);
+            parts.push(batch(columns, slots.len()));
+        }
+        self.owner.write(group as u8, kind, &parts)
+    }
+
+    pub(super) fn load_groups(&mut self, blobs: &[StateBlob]) -> Result<(), RestoreError> {
+        for blob in blobs {
+            let parts = self.owner.read(blob)?;
+            self.load_parts(&parts, blob.group).map_err(|error| RestoreError::Blob {
+                operator: blob.operator.0,
+                group: blob.group,
+                reason: error.to_string(),
+            })?;
+            self.sizes.stored(blob);
+        }
+        self.started |= self.groups.is_single() && self.groups.slots() > 0;
+        Ok(())
+    }
+
+    fn load_parts(&mut self, parts: &[RecordBatch], group: u8) -> Result<(), ArrowError> {
+        let wrong = |reason: &str| ArrowError::IpcError(reason.to_owned());
+        let multisets =
+            self.accumulators.iter().filter(|accumulator| accumulator.is_multiset()).count();
+        let [removed, groups, entries @ ..] = parts else { return Err(wrong("parts are missing")) };
+        if entries.len() != multisets {
+            return Err(wrong("the entries of a multiset are missing"));
+        }
+        let keys = self.keys.len();
+        if keys > 0 && removed.num_rows() > 0 {
+            for slot in self.slots_of(removed) {
+                self.groups.weights[slot as usize] = 0;
+                self.release(slot);
+            }
+        }
+        let slots = self.slots_of(groups);
+        if slots.iter().any(|slot| group_of(self.groups.vnodes[*slot as usize]) != group) {
+            return Err(wrong("a key is not of this group"));
+        }
+        let weights = groups.column(keys).as_primitive::<Int64Type>();
+        for (slot, weight) in slots.iter().zip(weights.values()) {
+            if *weight < 0 {
+                return Err(wrong("a group has a negative weight"));
+            }
+            self.groups.weights[*slot as usize] = *weight;
+            self.groups.marks[*slot as usize] |= STORED;
+        }
+        let mut columns = groups.columns()[keys + 1..].iter();
+        self.accumulators.iter_mut().for_each(|accumulator| accumulator.load(&slots, &mut columns));
+        self.load_entries(entries)
+    }
+
+    fn load_entries(&mut self, entries: &[RecordBatch]) -> Result<(), ArrowError> {
+        let keys = self.keys.len();
+        let places =
+            (0..self.accumulators.len()).filter(|place| self.accumulators[*place].is_multiset());
+        for (place, entries) in places.collect::<Vec<_>>().into_iter().zip(entries) {
+            let known = self.groups.slots();
+            let slots = self.slots_of(entries);
+            if self.groups.slots() != known {
+                return Err(ArrowError::IpcError(
+                    "an entry is of a group that is not there".to_owned(),
+                ));
+            }
+            let counts = entries.column(keys + 1).as_primitive::<Int64Type>();
+            let values = Column::new(entries.column(keys));
+            self.accumulators[place].load_entries(&slots, &values, counts);
+        }
+        Ok(())
+    }
+
+    fn slots_of(&mut self, rows: &RecordBatch) -> Vec<u32> {
+        let keys = rows.columns()[..self.keys.len()].iter().map(Column::new).collect::<Vec<_>>();
+        let mut slots = Vec::new();
+        self.groups.probe(&keys, rows.num_rows(), &mut slots);
+        self.make_room();
+        slots
+    }
+}
+
+fn take_columns(columns: &[ArrayRef], rows: &UInt32Array) -> Vec<ArrayRef> {
+    columns
+        .iter()
+        .map(|column| take(column, rows, None).expect("rows are within the batch"))
+        .collect()
+}
+
+/// Columns as a batch of their own; names do not matter, places do.
+fn batch(columns: Vec<ArrayRef>, rows: usize) -> RecordBatch {
+    let rows = columns.first().map_or(rows, |column| column.len());
+    let field = |(place, column): (usize, &ArrayRef)| {
+        Field::new(place.to_string(), column.data_type().clone(), true)
+    };
+    let schema = Schema::new(columns.iter().enumerate().map(field).collect::<Vec<_>>());
+    let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(rows));
+    RecordBatch::try_new_with_options(Arc::new(schema), columns, &options)
+        .expect("columns of one length")
+}
+
+fn words(values: impl Iterator<Item = i64>) -> ArrayRef {
+    Arc::new(Int64Array::from_iter_values(values))
+}
+
+fn doubles(values: impl Iterator<Item = f64>) -> ArrayRef {
+    Arc::new(Float64Array::from_iter_values(values))
+}
+
+impl Accumulator {
+    fn is_multiset(&self) -> bool {
+        matches!(self.state, State::Words(_) | State::Decimals(_) | State::Bytes(_))
+    }
+
+    /// The state columns of the groups at `slots`; none for a multiset.
+    fn columns(&self, slots: &[u32]) -> Vec<ArrayRef> {
+        let counts_of = |counts: &[i64]| words(slots.iter().map(|slot| counts[*slot as usize]));
+        match &self.state {
+            State::Count(counts) => vec![counts_of(counts)],
+            State::IntegerSum(sums, counts) => {
+                let sums = slots.iter().map(|slot| sums.sums[*slot as usize]);
+                vec![Arc::new(Decimal128Array::from_iter_values(sums)), counts_of(counts)]
+            }
+            State::FloatSum(sums, counts) => {
+                let special = |kind: usize| {
+                    words(
+                        slots
+                            .iter()
+                            .map(move |slot| sums.specials.get(slot).map_or(0, |all| all[kind])),
+                    )
+                };
+                vec![
+                    doubles(slots.iter().map(|slot| sums.pairs[*slot as usize].0)),
+                    doubles(slots.iter().map(|slot| sums.pairs[*slot as usize].1)),
+                    special(0),
+                    special(1),
+                    special(2),
+                    counts_of(counts),
+                ]
+            }
+            state => with_extremum!(state,
+                best(best) => {
+                    let values = slots.iter().map(|slot| best.values[*slot as usize].clone()).collect();
+                    vec![Ordered::column(values, &self.argument_type)]
+                },
+                multiset(_sets) => Vec::new(),
+                _ => unreachable!("the sums are above")),
+        }
+    }
+
+    /// Sets the state of the groups at `slots` from as many of `columns` as [`Accumulator::columns`] wrote.
+    fn load<'a>(&mut self, slots: &[u32], columns: &mut impl Iterator<Item = &'a ArrayRef>) {
+        let mut next = || columns.next().expect("the fingerprint fixes the columns");
+        let set = |target: &mut [i64], values: &Int64Array| {
+            slots
+                .iter()
+                .zip(values.values())
+                .for_each(|(slot, value)| target[*slot as usize] = *value);
+        };
+        match &mut self.state {
+            State::Count(counts) => set(counts, next().as_primitive::<Int64Type>()),
+            State::IntegerSum(sums, counts) => {
+                let values = next().as_primitive::<Decimal128Type>();
+                slots
+                    .iter()
+                    .zip(values.values())
+                    .for_each(|(slot, sum)| sums.sums[*slot as usize] = *sum);
+                set(counts, next().as_primitive::<Int64Type>());
+            }
+            State::FloatSum(sums, counts) => {
+                let (high, low) = (next(), next());
+                let (high, low) =
+                    (high.as_primitive::<Float64Type>(), low.as_primitive::<Float64Type>());
+                let specials =
+                    [next(), next(), next()].map(|column| column.as_primitive::<Int64Type>());
+                for (row, slot) in slots.iter().enumerate() {
+                    sums.pairs[*slot as usize] = (high.value(row), low.value(row));
+                    match specials.map(|column| column.value(row)) {
+                        [0, 0, 0] => sums.specials.remove(slot),
+                        counts => sums.specials.insert(*slot, counts),
+                    };
+                }
+                set(counts, next().as_primitive::<Int64Type>());
+            }
+            state => with_extremum!(state,
+                best(best) => {
+                    let column = next();
+                    let view = Column::new(column);
+                    for (row, slot) in slots.iter().enumerate() {
+                        best.values[*slot as usize] =
+                            column.is_valid(row).then(|| Ordered::read(&view, row));
+                    }
+                },
+                multiset(_sets) => {},
+                _ => unreachable!("the sums are above")),
+        }
+    }
+
+    fn take_dirty_entries(&mut self, is_live: impl Fn(u32) -> bool) -> Option<EntryColumns> {
+        let data_type = &self.argument_type;
+        with_extremum!(&mut self.state,
+            best(_best) => None,
+            multiset(sets) => Some(sets.take_dirty(is_live).into_columns(data_type)),
+            _ => None)
+    }
+
+    fn entries_of(&self, slots: &[u32]) -> Option<EntryColumns> {
+        with_extremum!(&self.state,
+            best(_best) => None,
+            multiset(sets) => Some(sets.entries_of(slots).into_columns(&self.argument_type)),
+            _ => None)
+    }
+
+    fn load_entries(&mut self, slots: &[u32], values: &Column, counts: &Int64Array) {
+        with_extremum!(&mut self.state,
+            best(_best) => unreachable!("it has no entries"),
+            multiset(sets) => sets.load(slots, values, counts),
+            _ => unreachable!("it has no entries"));
+    }
+}

@@ -1,0 +1,181 @@
+//! State blobs: what one operator holds for one vnode group, or what changed in it since the last seal.
+//!
+//! Layout: magic `SGS1`, key codec version, kind, group, operator id, plan fingerprint, row count, xxh3 of the body; then the
+//! body: for each part its length and an Arrow IPC stream. Integers are little-endian. Reading asserts what writing asserted.
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
+use arrow::ipc::reader::StreamReader;
+use arrow::ipc::writer::StreamWriter;
+use segue_types::OperatorId;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::error::RestoreError;
+use crate::key::{GROUPS, KEY_CODEC_VERSION};
+
+const MAGIC: [u8; 4] = *b"SGS1";
+const HEADER_BYTES: usize = 4 + 1 + 1 + 1 + 1 + 8 + 8 + 8 + 8;
+/// Deltas smaller than this never force a new base: its header would weigh more.
+const DELTA_BYTES_FREE: usize = 4096;
+
+/// Stored state of one (operator, group). A base replaces all that is stored for it; a delta is appended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateBlob {
+    pub operator: OperatorId,
+    /// 0 to 15.
+    pub group: u8,
+    pub kind: BlobKind,
+    pub bytes: Vec<u8>,
+}
+
+/// Whether a blob stands alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlobKind {
+    Base,
+    Delta,
+}
+
+/// Who a blob belongs to, for writing and for checking.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BlobOwner {
+    pub(crate) operator: OperatorId,
+    /// Of everything that the layout of the state depends on.
+    pub(crate) fingerprint: u64,
+}
+
+impl BlobOwner {
+    /// A blob of `parts`, each a batch of its own schema.
+    pub(crate) fn write(&self, group: u8, kind: BlobKind, parts: &[RecordBatch]) -> StateBlob {
+        assert!(usize::from(group) < GROUPS, "there are {GROUPS} groups");
+        let mut bytes = vec![0; HEADER_BYTES];
+        for part in parts {
+            let start = bytes.len();
+            bytes.extend_from_slice(&[0; 8]);
+            write_part(part, &mut bytes).expect("writing into memory cannot fail");
+            let length = (bytes.len() - start - 8) as u64;
+            bytes[start..start + 8].copy_from_slice(&length.to_le_bytes());
+        }
+        let rows = parts.iter().map(|part| part.num_rows() as u64).sum();
+        let checksum = xxh3_64(&bytes[HEADER_BYTES..]);
+        let header = self.header(group, kind, rows, checksum);
+        bytes[..HEADER_BYTES].copy_from_slice(&header);
+        StateBlob { operator: self.operator, group, kind, bytes }
+    }
+
+    fn header(&self, group: u8, kind: BlobKind, rows: u64, checksum: u64) -> [u8; HEADER_BYTES] {
+        let mut header = [0; HEADER_BYTES];
+        header[..4].copy_from_slice(&MAGIC);
+        header[4] = KEY_CODEC_VERSION;
+        header[5] = u8::from(kind == BlobKind::Delta);
+        header[6] = group;
+        for (place, value) in [self.operator.0, self.fingerprint, rows, checksum].iter().enumerate()
+        {
+            let at = 8 + place * 8;
+            header[at..at + 8].copy_from_slice(&value.to_le_bytes());
+        }
+        header
+    }
+
+    /// The parts of a blob of this owner.
+    pub(crate) fn read(&self, blob: &StateBlob) -> Result<Vec<RecordBatch>, RestoreError> {
+        let damaged = |reason: String| RestoreError::Blob {
+            operator: blob.operator.0,
+            group: blob.group,
+            reason,
+        };
+        let Some((header, mut body)) = blob.bytes.split_first_chunk::<HEADER_BYTES>() else {
+            return Err(damaged("it is shorter than its header".to_owned()));
+        };
+        let rows = u64::from_le_bytes(header[24..32].try_into().expect("eight bytes"));
+        let expected = self.header(blob.group, blob.kind, rows, xxh3_64(body));
+        if let Some(reason) = first_difference(header, &expected) {
+            return Err(damaged(reason));
+        }
+        let mut parts = Vec::new();
+        while !body.is_empty() {
+            parts.push(read_part(&mut body).map_err(|error| damaged(error.to_string()))?);
+        }
+        let held = parts.iter().map(|part| part.num_rows() as u64).sum::<u64>();
+        if held != rows {
+            return Err(damaged(format!("it holds {held} rows, its header says {rows}")));
+        }
+        Ok(parts)
+    }
+}
+
+fn first_difference(found: &[u8; HEADER_BYTES], expected: &[u8; HEADER_BYTES]) -> Option<String> {
+    let fields = [
+        ("magic", 0..4),
+        ("codec version", 4..5),
+        ("kind", 5..6),
+        ("group", 6..7),
+        ("operator", 8..16),
+        ("plan fingerprint", 16..24),
+        ("checksum", 32..40),
+    ];
+    let differs = |range: &std::ops::Range<usize>| found[range.clone()] != expected[range.clone()];
+    let (name, range) = fields.into_iter().find(|(_, range)| differs(range))?;
+    Some(format!(
+        "its {name} is {:02x?}, expected {:02x?}",
+        &found[range.clone()],
+        &expected[range]
+    ))
+}
+
+fn write_part(part: &RecordBatch, out: &mut Vec<u8>) -> Result<(), ArrowError> {
+    let mut writer = StreamWriter::try_new(out, part.schema_ref())?;
+    writer.write(part)?;
+    writer.finish()
+}
+
+fn read_part(body: &mut &[u8]) -> Result<RecordBatch, ArrowError> {
+    let short = || ArrowError::IpcError("a part is cut short".to_owned());
+    let (length, rest) = body.split_first_chunk::<8>().ok_or_else(short)?;
+    let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|_| short())?;
+    let (part, rest) = rest.split_at_checked(length).ok_or_else(short)?;
+    *body = rest;
+    let mut reader = StreamReader::try_new(part, None)?;
+    let batch = reader.next().ok_or_else(short)??;
+    match reader.next() {
+        None => Ok(batch),
+        Some(_) => Err(ArrowError::IpcError("a part holds two batches".to_owned())),
+    }
+}
+
+/// Fingerprint of a state layout, from a text that names all it depends on.
+pub(crate) fn fingerprint(kind: &str, schema: &SchemaRef, layout: &str) -> u64 {
+    let types =
+        schema.fields().iter().map(|field| field.data_type().to_string()).collect::<Vec<_>>();
+    xxh3_64(format!("{kind} ({}) {layout}", types.join(", ")).as_bytes())
+}
+
+/// What is stored of one operator, per group, to decide between a delta and a new base.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StoredSizes {
+    groups: [StoredSize; GROUPS],
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct StoredSize {
+    base_bytes: usize,
+    delta_bytes: usize,
+}
+
+impl StoredSizes {
+    /// Whether `delta` should give way to a new base: the deltas would weigh more than half of the base.
+    pub(crate) fn wants_base(&self, delta: &StateBlob) -> bool {
+        let stored = self.groups[usize::from(delta.group)];
+        let deltas = stored.delta_bytes + delta.bytes.len();
+        stored.base_bytes == 0 || deltas > (stored.base_bytes / 2).max(DELTA_BYTES_FREE)
+    }
+
+    /// Takes note of a blob that is now stored.
+    pub(crate) fn stored(&mut self, blob: &StateBlob) {
+        let stored = &mut self.groups[usize::from(blob.group)];
+        match blob.kind {
+            BlobKind::Base => *stored = StoredSize { base_bytes: blob.bytes.len(), delta_bytes: 0 },
+            BlobKind::Delta => stored.delta_bytes += blob.bytes.len(),
+        }
+    }
+}

@@ -1,0 +1,523 @@
+//! A running dataflow: the operators of one object and the relation they end in.
+//!
+//! One step takes what arrived at each input, runs every operator once in topological order, and applies the output to the
+//! relation. Between steps nothing is in flight, so what `seal` returns after any step is a consistent state.
+//! Stored twice is only what cannot be had from elsewhere: a relation whose rows follow from an operator's state alone, through
+//! projections and filters, is rebuilt from that state; the relation of a keyed table IS its normaliser's.
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use segue_types::{ObjectId, Op, OperatorId};
+
+use crate::aggregate::Aggregate;
+use crate::blob::{BlobOwner, StateBlob, fingerprint};
+use crate::delta::{Changes, Delta, Ops};
+use crate::error::{RestoreError, StepError};
+use crate::operators::{Filter, Normalise, Operator, OperatorState, Project, StateSize, UnionAll};
+use crate::rows::{Identity, RelationVersion, Rows, nullable};
+use crate::spec::{DataflowSpec, InputKind, Node, OperatorSpec};
+use crate::stats::OperatorStats;
+
+/// The place of the relation among the operators of its object.
+const RELATION: u64 = 0xffff;
+
+/// What arrives at an input.
+#[derive(Clone, Debug)]
+pub enum StepInput {
+    /// From a reader or a statement.
+    Changes(Changes),
+    /// From another relation.
+    Delta(Delta),
+}
+
+/// The running dataflow of one object.
+pub struct Dataflow {
+    object: ObjectId,
+    spec: DataflowSpec,
+    nodes: Vec<Running>,
+    relation: Relation,
+    /// Relation's schema without NOT NULL.
+    schema: SchemaRef,
+}
+
+struct Running {
+    node: NodeKind,
+    rows_in: u64,
+    rows_out: u64,
+}
+
+enum NodeKind {
+    /// By delta.
+    Deltas(Box<dyn Operator>),
+    /// By key.
+    Changes(Box<Normalise>),
+}
+
+enum Relation {
+    /// Rows of its own, stored.
+    Stored { rows: Rows, owner: BlobOwner },
+    /// Rows of its own, which follow from the state of the first operator through the others.
+    Derived { rows: Rows, path: Vec<usize> },
+    /// The rows of this normaliser.
+    OfNormaliser(usize),
+}
+
+/// What one step carries from node to node.
+struct StepData {
+    changes: Vec<Vec<Changes>>,
+    inputs: Vec<Vec<Delta>>,
+    operators: Vec<Vec<Delta>>,
+}
+
+impl StepData {
+    fn of(&self, node: Node) -> &[Delta] {
+        match node {
+            Node::Input(input) => &self.inputs[input],
+            Node::Operator(operator) => &self.operators[operator],
+        }
+    }
+}
+
+impl Dataflow {
+    /// A dataflow over empty inputs. Its relation is right for those at once: COUNT(*) without keys is a row that says 0.
+    ///
+    /// # Panics
+    /// If the spec is not one that the planner may make (see [`DataflowSpec`]).
+    pub fn new(object: ObjectId, spec: DataflowSpec) -> Dataflow {
+        let mut dataflow = Dataflow::unstarted(object, spec);
+        dataflow.step(Vec::new()).expect("a step over nothing finds no bad row");
+        dataflow
+    }
+
+    fn unstarted(object: ObjectId, spec: DataflowSpec) -> Dataflow {
+        check(&spec);
+        let nodes = (0..spec.operators.len()).map(|place| Running {
+            node: build(object, &spec, place),
+            rows_in: 0,
+            rows_out: 0,
+        });
+        Dataflow {
+            object,
+            nodes: nodes.collect(),
+            relation: build_relation(object, &spec),
+            schema: nullable(&spec.schema),
+            spec,
+        }
+    }
+
+    /// Whose dataflow it is.
+    pub fn object(&self) -> ObjectId {
+        self.object
+    }
+
+    /// What it was made from.
+    pub fn spec(&self) -> &DataflowSpec {
+        &self.spec
+    }
+
+    /// One step: takes what arrived at the numbered inputs, in order, and returns what changed in the relation,
+    /// consolidated. After an error the dataflow must be dropped.
+    pub fn step(&mut self, inputs: Vec<(usize, StepInput)>) -> Result<Vec<Delta>, StepError> {
+        let mut data = self.accept(inputs)?;
+        for place in 0..self.nodes.len() {
+            let output = self.run(place, &data)?;
+            data.operators.push(output);
+        }
+        let output = self.output(data.of(self.spec.output))?;
+        let place = format!("relation of object {}", self.object);
+        match &mut self.relation {
+            Relation::Stored { rows, .. } | Relation::Derived { rows, .. } => {
+                output.iter().try_for_each(|delta| rows.apply(delta, &place))?;
+            }
+            Relation::OfNormaliser(_) => {}
+        }
+        Ok(output)
+    }
+
+    fn accept(&self, inputs: Vec<(usize, StepInput)>) -> Result<StepData, StepError> {
+        let count = self.spec.inputs.len();
+        let mut data = StepData {
+            changes: vec![Vec::new(); count],
+            inputs: vec![Vec::new(); count],
+            operators: Vec::with_capacity(self.nodes.len()),
+        };
+        for (input, arrived) in inputs {
+            let spec = &self.spec.inputs[input];
+            let place = || format!("input {input} of object {}", self.object);
+            if spec.kind == InputKind::ByKey {
+                let mut changes = match arrived {
+                    StepInput::Changes(changes) => changes,
+                    StepInput::Delta(delta) => changes_of(&delta),
+                };
+                changes.rows = with_schema(&changes.rows, &spec.schema, place)?;
+                data.changes[input].push(changes);
+                continue;
+            }
+            let delta = match arrived {
+                StepInput::Changes(changes) => delta_of(&changes, place)?,
+                StepInput::Delta(delta) => delta,
+            };
+            let removes =
+                delta.weights().is_some_and(|weights| weights.iter().any(|weight| *weight < 0));
+            if removes && spec.kind == InputKind::AppendOnly {
+                return Err(StepError::NotAppendOnly { place: place() });
+            }
+            if !delta.is_empty() {
+                let rows = with_schema(delta.rows(), &spec.schema, place)?;
+                data.inputs[input].push(delta.with_rows(rows));
+            }
+        }
+        Ok(data)
+    }
+
+    fn run(&mut self, place: usize, data: &StepData) -> Result<Vec<Delta>, StepError> {
+        let spec = &self.spec.operators[place];
+        let running = &mut self.nodes[place];
+        let (rows_in, output): (usize, _) = match (&mut running.node, spec) {
+            (NodeKind::Changes(normalise), OperatorSpec::Normalise { input, .. }) => {
+                let changes = &data.changes[*input];
+                (
+                    changes.iter().map(|change| change.rows.num_rows()).sum(),
+                    normalise.step(changes)?,
+                )
+            }
+            (NodeKind::Deltas(operator), spec) => {
+                let inputs =
+                    spec.inputs().into_iter().map(|node| data.of(node)).collect::<Vec<_>>();
+                (inputs.iter().copied().map(total_len).sum(), operator.step(&inputs)?)
+            }
+            (NodeKind::Changes(_), _) => unreachable!("a normaliser is built from its spec"),
+        };
+        running.rows_in += rows_in as u64;
+        running.rows_out += total_len(&output) as u64;
+        Ok(output)
+    }
+
+    /// Deltas of the output node under the relation's names, consolidated.
+    fn output(&self, deltas: &[Delta]) -> Result<Vec<Delta>, StepError> {
+        let place = || format!("relation of object {}", self.object);
+        let named = deltas.iter().filter(|delta| !delta.is_empty()).map(|delta| {
+            with_schema(delta.rows(), &self.schema, place).map(|rows| delta.with_rows(rows))
+        });
+        let named = named.collect::<Result<Vec<_>, _>>()?;
+        if self.spec.is_consolidated(self.spec.output) {
+            return Ok(named);
+        }
+        let sum = Delta::sum(&named).map(Delta::consolidated);
+        Ok(sum.into_iter().filter(|delta| !delta.is_empty()).collect())
+    }
+
+    /// What changed in every operator and in the relation since the last seal.
+    pub fn seal(&mut self) -> Vec<StateBlob> {
+        let mut blobs = Vec::new();
+        for running in &mut self.nodes {
+            if let Some(state) = running.node.state() {
+                blobs.extend(state.seal());
+            }
+        }
+        if let Relation::Stored { rows, owner } = &mut self.relation {
+            blobs.extend(rows.seal(owner));
+        }
+        blobs
+    }
+
+    /// Goes back to a sealed state: all stored blobs, of each (operator, group) its base and then its deltas in their
+    /// order. Without any blob it stays as new. After an error the dataflow must be dropped.
+    pub fn restore(&mut self, blobs: Vec<StateBlob>) -> Result<(), RestoreError> {
+        if blobs.is_empty() {
+            return Ok(());
+        }
+        *self = Dataflow::unstarted(self.object, self.spec.clone());
+        let mut of_operator = vec![Vec::new(); self.nodes.len()];
+        let mut of_relation = Vec::new();
+        for blob in blobs {
+            let place = blob.operator.0.checked_sub(operator_id(self.object, 0).0);
+            match place {
+                Some(RELATION) => of_relation.push(blob),
+                Some(place) if place < self.nodes.len() as u64 => {
+                    of_operator[place as usize].push(blob)
+                }
+                _ => return Err(foreign(&blob, "there is no such operator in this object")),
+            }
+        }
+        for (running, blobs) in self.nodes.iter_mut().zip(&of_operator) {
+            match (running.node.state(), blobs.as_slice()) {
+                (Some(state), blobs) => state.load(blobs)?,
+                (None, []) => {}
+                (None, [first, ..]) => return Err(foreign(first, "the operator has no state")),
+            }
+        }
+        self.restore_relation(&of_relation)
+    }
+
+    fn restore_relation(&mut self, blobs: &[StateBlob]) -> Result<(), RestoreError> {
+        match (&mut self.relation, blobs) {
+            (Relation::Stored { rows, owner }, blobs) => return rows.load(owner, blobs),
+            (_, [first, ..]) => {
+                return Err(foreign(first, "the relation follows from an operator"));
+            }
+            (Relation::OfNormaliser(_), []) => return Ok(()),
+            (Relation::Derived { .. }, []) => {}
+        }
+        let failed = |error: StepError| RestoreError::Rebuild { reason: error.to_string() };
+        let output = self.derived_contents().map_err(failed)?;
+        let output = self.output(&output).map_err(failed)?;
+        let Relation::Derived { rows, .. } = &mut self.relation else {
+            unreachable!("checked above")
+        };
+        output.iter().try_for_each(|delta| rows.apply(delta, "a rebuilt relation")).map_err(failed)
+    }
+
+    fn derived_contents(&mut self) -> Result<Vec<Delta>, StepError> {
+        let Relation::Derived { path, .. } = &self.relation else {
+            unreachable!("only for derived ones")
+        };
+        let mut deltas = Vec::new();
+        for (hop, place) in path.iter().enumerate() {
+            deltas = match (hop, &mut self.nodes[*place].node) {
+                (0, node) => node.state().expect("a path begins at a state").contents(),
+                (_, NodeKind::Deltas(operator)) => operator.step(&[&deltas])?,
+                (_, NodeKind::Changes(_)) => unreachable!("a normaliser reads an input"),
+            };
+        }
+        Ok(deltas)
+    }
+
+    /// What the relation holds now.
+    pub fn version(&mut self) -> RelationVersion {
+        self.rows_mut().version()
+    }
+
+    fn rows_mut(&mut self) -> &mut Rows {
+        match &mut self.relation {
+            Relation::Stored { rows, .. } | Relation::Derived { rows, .. } => rows,
+            Relation::OfNormaliser(place) => match &mut self.nodes[*place].node {
+                NodeKind::Changes(normalise) => normalise.rows_mut(),
+                NodeKind::Deltas(_) => unreachable!("the relation is a normaliser's"),
+            },
+        }
+    }
+
+    /// What each operator did and holds, the relation last.
+    pub fn operators(&mut self) -> Vec<OperatorStats> {
+        let object = self.object;
+        let each = self.nodes.iter_mut().zip(&self.spec.operators).enumerate();
+        let mut stats = each
+            .map(|(place, (running, spec))| {
+                let size =
+                    running.node.state().map_or_else(StateSize::default, |state| state.size());
+                OperatorStats {
+                    operator: operator_id(object, place as u64),
+                    name: spec.name(),
+                    rows_in: running.rows_in,
+                    rows_out: running.rows_out,
+                    state_rows: size.rows as u64,
+                    state_bytes: size.bytes as u64,
+                    expression_errors: running.node.expression_errors(),
+                }
+            })
+            .collect::<Vec<_>>();
+        if let Relation::Stored { rows, .. } | Relation::Derived { rows, .. } = &self.relation {
+            stats.push(OperatorStats {
+                operator: operator_id(object, RELATION),
+                name: "materialize",
+                rows_in: stats.last().map_or(rows.row_count() as u64, |last| last.rows_out),
+                rows_out: 0,
+                state_rows: rows.row_count() as u64,
+                state_bytes: rows.bytes() as u64,
+                expression_errors: 0,
+            });
+        }
+        stats
+    }
+}
+
+impl NodeKind {
+    fn state(&mut self) -> Option<&mut dyn OperatorState> {
+        match self {
+            NodeKind::Deltas(operator) => operator.state(),
+            NodeKind::Changes(normalise) => Some(normalise.as_mut()),
+        }
+    }
+
+    fn expression_errors(&self) -> u64 {
+        match self {
+            NodeKind::Deltas(operator) => operator.expression_errors(),
+            NodeKind::Changes(_) => 0,
+        }
+    }
+}
+
+fn total_len(deltas: &[Delta]) -> usize {
+    deltas.iter().map(Delta::len).sum()
+}
+
+fn operator_id(object: ObjectId, place: u64) -> OperatorId {
+    OperatorId(u64::from(object.0) << 16 | place)
+}
+
+fn foreign(blob: &StateBlob, reason: &str) -> RestoreError {
+    RestoreError::Blob { operator: blob.operator.0, group: blob.group, reason: reason.to_owned() }
+}
+
+/// What the planner promises.
+fn check(spec: &DataflowSpec) {
+    assert!(spec.operators.len() < RELATION as usize, "an object has less than 65,535 operators");
+    for (place, operator) in spec.operators.iter().enumerate() {
+        for node in operator.inputs() {
+            match node {
+                Node::Input(input) => {
+                    let by_key = spec.inputs[input].kind == InputKind::ByKey;
+                    let normalises = matches!(operator, OperatorSpec::Normalise { .. });
+                    assert_eq!(
+                        by_key, normalises,
+                        "inputs by key feed normalisers, and nothing else does"
+                    );
+                }
+                Node::Operator(before) => {
+                    assert!(before < place, "operators are in topological order")
+                }
+            }
+        }
+    }
+    let output = spec.schema_of(spec.output);
+    assert_eq!(
+        output.fields().len(),
+        spec.schema.fields().len(),
+        "the relation has the output's columns"
+    );
+    for (from, to) in output.fields().iter().zip(spec.schema.fields()) {
+        assert_eq!(
+            from.data_type(),
+            to.data_type(),
+            "the relation has the output's types: {}",
+            to.name()
+        );
+    }
+}
+
+fn build(object: ObjectId, spec: &DataflowSpec, place: usize) -> NodeKind {
+    let operator = &spec.operators[place];
+    let name = format!("operator {place} ({}) of object {object}", operator.name());
+    let owner = |layout: &str, schema: &SchemaRef| BlobOwner {
+        operator: operator_id(object, place as u64),
+        fingerprint: fingerprint(operator.name(), schema, layout),
+    };
+    NodeKind::Deltas(match operator {
+        OperatorSpec::Project { expressions, schema, .. } => {
+            Box::new(Project::new(name, expressions.clone(), nullable(schema)))
+        }
+        OperatorSpec::Filter { predicate, .. } => {
+            Box::new(Filter::new(name, Arc::clone(predicate)))
+        }
+        OperatorSpec::UnionAll { schema, .. } => Box::new(UnionAll::new(name, nullable(schema))),
+        OperatorSpec::Normalise { input, key, conflict } => {
+            let schema = &spec.inputs[*input].schema;
+            let rows = Rows::new(Arc::clone(schema), Identity::Key(key.clone()));
+            let owner = owner(&rows.layout(), schema);
+            return NodeKind::Changes(Box::new(Normalise::new(name, owner, *conflict, rows)));
+        }
+        OperatorSpec::Aggregate { input, keys, aggregates, schema } => {
+            let input_schema = spec.schema_of(*input);
+            let append_only = spec.is_append_only(*input);
+            let owner = owner(&format!("{keys:?} {aggregates:?} {append_only}"), &input_schema);
+            Box::new(Aggregate::new(
+                name,
+                owner,
+                &input_schema,
+                keys.clone(),
+                aggregates,
+                schema,
+                append_only,
+            ))
+        }
+    })
+}
+
+fn build_relation(object: ObjectId, spec: &DataflowSpec) -> Relation {
+    if let Node::Operator(place) = spec.output
+        && let OperatorSpec::Normalise { key, .. } = &spec.operators[place]
+        && *key == spec.key
+    {
+        return Relation::OfNormaliser(place);
+    }
+    let identity = match spec.key.as_slice() {
+        [] if spec.is_append_only(spec.output) => Identity::None,
+        [] => Identity::Row,
+        key => Identity::Key(key.to_vec()),
+    };
+    let rows = Rows::new(Arc::clone(&spec.schema), identity);
+    match path_from_state(spec) {
+        Some(path) => Relation::Derived { rows, path },
+        None => {
+            let owner = BlobOwner {
+                operator: operator_id(object, RELATION),
+                fingerprint: fingerprint("materialize", &spec.schema, &rows.layout()),
+            };
+            Relation::Stored { rows, owner }
+        }
+    }
+}
+
+/// A stateful operator and the projections and filters from it to the output, if that is all there is.
+fn path_from_state(spec: &DataflowSpec) -> Option<Vec<usize>> {
+    let mut path = Vec::new();
+    let mut node = spec.output;
+    loop {
+        let Node::Operator(place) = node else { return None };
+        path.push(place);
+        match &spec.operators[place] {
+            OperatorSpec::Project { input, .. } | OperatorSpec::Filter { input, .. } => {
+                node = *input
+            }
+            OperatorSpec::UnionAll { .. } => return None,
+            OperatorSpec::Normalise { .. } | OperatorSpec::Aggregate { .. } => break,
+        }
+    }
+    path.reverse();
+    Some(path)
+}
+
+/// The same columns under the names and nullability that this dataflow has for them.
+fn with_schema(
+    rows: &RecordBatch,
+    schema: &SchemaRef,
+    place: impl Fn() -> String,
+) -> Result<RecordBatch, StepError> {
+    let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
+    RecordBatch::try_new_with_options(nullable(schema), rows.columns().to_vec(), &options)
+        .map_err(|error| StepError::Schema { place: place(), reason: error.to_string() })
+}
+
+/// Whole rows that come and go, as changes by key.
+fn changes_of(delta: &Delta) -> Changes {
+    let Some(weights) = delta.weights() else {
+        return Changes { rows: delta.rows().clone(), ops: Ops::Put };
+    };
+    // The old row of a key must go before its new one comes, whatever the order in the delta.
+    let mut order = (0..delta.len() as u32).collect::<Vec<_>>();
+    order.sort_by_key(|row| weights[*row as usize] > 0);
+    let code =
+        |row: &u32| if weights[*row as usize] > 0 { Op::Put as u8 } else { Op::Retract as u8 };
+    let ops = Ops::Each(order.iter().map(code).collect::<Vec<_>>().into());
+    Changes { rows: delta.take(&order.into()).rows().clone(), ops }
+}
+
+/// Whole rows that are added and taken back, as a delta.
+fn delta_of(changes: &Changes, place: impl Fn() -> String) -> Result<Delta, StepError> {
+    let codes = match &changes.ops {
+        Ops::Insert => return Ok(Delta::inserts(changes.rows.clone())),
+        Ops::Put => return Err(StepError::NotKeyed { place: place() }),
+        Ops::Each(codes) => codes,
+    };
+    let weight = |code: u8| match Op::from_code(code) {
+        Some(Op::Insert) => Ok(1),
+        Some(Op::Retract) => Ok(-1),
+        _ => Err(StepError::NotKeyed { place: place() }),
+    };
+    let weights =
+        codes.values().iter().map(|code| weight(*code)).collect::<Result<Vec<i64>, _>>()?;
+    Ok(Delta::weighted(changes.rows.clone(), weights.into()))
+}

@@ -1,0 +1,55 @@
+//! The operator interface, and the operators without state.
+//!
+//! An operator gets the deltas of one step and answers with its own. Stateless ones work row by row, so
+//! they may be asked at any time; stateful ones also seal and load what they hold.
+
+mod filter;
+mod normalise;
+mod project;
+mod union_all;
+
+use crate::blob::StateBlob;
+use crate::delta::Delta;
+use crate::error::{RestoreError, StepError};
+
+pub(crate) use filter::Filter;
+pub(crate) use normalise::Normalise;
+pub(crate) use project::Project;
+pub(crate) use union_all::UnionAll;
+
+/// How much an operator holds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct StateSize {
+    pub(crate) rows: usize,
+    pub(crate) bytes: usize,
+}
+
+/// One operator of a running dataflow.
+pub(crate) trait Operator: Send {
+    /// The output's delta for one step; `inputs` has one list per input node, in the spec's order.
+    fn step(&mut self, inputs: &[&[Delta]]) -> Result<Vec<Delta>, StepError>;
+
+    /// Rows for which an expression failed.
+    fn expression_errors(&self) -> u64 {
+        0
+    }
+
+    /// The state, where there is any.
+    fn state(&mut self) -> Option<&mut dyn OperatorState> {
+        None
+    }
+}
+
+/// What a stateful operator can do besides stepping.
+pub(crate) trait OperatorState {
+    /// What changed since the last seal.
+    fn seal(&mut self) -> Vec<StateBlob>;
+
+    /// Takes over stored blobs into an operator that has not stepped.
+    fn load(&mut self, blobs: &[StateBlob]) -> Result<(), RestoreError>;
+
+    /// The sum of all deltas put out so far.
+    fn contents(&mut self) -> Vec<Delta>;
+
+    fn size(&self) -> StateSize;
+}

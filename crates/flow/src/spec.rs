@@ -1,0 +1,231 @@
+//! A dataflow as data: numbered inputs, operators in topological order, the relation they end in.
+//!
+//! The planner builds one; [`crate::Dataflow::new`] makes it run. Expressions are DataFusion's; everything
+//! else refers to columns by number, so that arguments and keys are computed by a projection before.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, SchemaRef};
+use datafusion::physical_expr::PhysicalExpr;
+
+/// One object's dataflow.
+#[derive(Clone, Debug)]
+pub struct DataflowSpec {
+    pub inputs: Vec<InputSpec>,
+    /// Each refers only to inputs and to operators before it.
+    pub operators: Vec<OperatorSpec>,
+    /// Whose output the relation holds.
+    pub output: Node,
+    /// The relation's columns: the output's types under the user's names.
+    pub schema: SchemaRef,
+    /// Columns that hold at most one row per value; empty when nothing is promised.
+    pub key: Vec<usize>,
+}
+
+/// What an operator reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Node {
+    Input(usize),
+    Operator(usize),
+}
+
+/// One numbered input.
+#[derive(Clone, Debug)]
+pub struct InputSpec {
+    pub schema: SchemaRef,
+    pub kind: InputKind,
+}
+
+/// What may arrive at an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum InputKind {
+    /// Rows are only added.
+    AppendOnly,
+    /// Whole rows are added and taken back.
+    Changelog,
+    /// Rows are put and removed by key; must feed [`OperatorSpec::Normalise`] and nothing else.
+    ByKey,
+}
+
+/// An operator and what it reads.
+#[derive(Clone, Debug)]
+pub enum OperatorSpec {
+    /// One expression per output column.
+    Project { input: Node, expressions: Vec<Arc<dyn PhysicalExpr>>, schema: SchemaRef },
+    /// Rows for which the predicate is true.
+    Filter { input: Node, predicate: Arc<dyn PhysicalExpr> },
+    /// All rows of all inputs, which agree in their types.
+    UnionAll { inputs: Vec<Node>, schema: SchemaRef },
+    /// Changes by key become removals of the old row and additions of the new one.
+    Normalise { input: usize, key: Vec<usize>, conflict: Conflict },
+    /// GROUP BY; without aggregates it is DISTINCT, without keys it has exactly one row.
+    /// Output: the keys in order, then the aggregates.
+    Aggregate { input: Node, keys: Vec<usize>, aggregates: Vec<AggregateSpec>, schema: SchemaRef },
+}
+
+/// What an INSERT does where its key exists. A put always overwrites.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Conflict {
+    Overwrite,
+    DoNothing,
+}
+
+/// One aggregate over a column of the input.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct AggregateSpec {
+    pub function: AggregateFunction,
+    /// `None` only for COUNT(*).
+    pub argument: Option<usize>,
+    /// A boolean column: rows where it is not true do not count.
+    pub filter: Option<usize>,
+}
+
+/// The aggregates that can be maintained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AggregateFunction {
+    Count,
+    Sum,
+    Avg,
+    Min,
+    Max,
+}
+
+impl AggregateFunction {
+    /// Lower-case SQL name.
+    pub fn name(self) -> &'static str {
+        match self {
+            AggregateFunction::Count => "count",
+            AggregateFunction::Sum => "sum",
+            AggregateFunction::Avg => "avg",
+            AggregateFunction::Min => "min",
+            AggregateFunction::Max => "max",
+        }
+    }
+
+    /// PostgreSQL's result type, or `None` when there is no such aggregate. `numeric` has at most 38 digits here;
+    /// AVG of integers has 16 of them after the point, as PostgreSQL prints it for small values.
+    pub fn result_type(self, argument: &DataType) -> Option<DataType> {
+        use DataType::{
+            Decimal128, Float32, Float64, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64,
+        };
+        Some(match self {
+            AggregateFunction::Count => Int64,
+            AggregateFunction::Sum => match argument {
+                Int8 | Int16 | Int32 | UInt8 | UInt16 => Int64,
+                Int64 | UInt32 | UInt64 => Decimal128(38, 0),
+                Decimal128(_, scale) => Decimal128(38, *scale),
+                Float32 => Float32,
+                Float64 => Float64,
+                _ => return None,
+            },
+            AggregateFunction::Avg => match argument {
+                Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32 | UInt64 => {
+                    Decimal128(38, 16)
+                }
+                Decimal128(precision, scale) => Decimal128(38, average_scale(*precision, *scale)),
+                Float32 | Float64 => Float64,
+                _ => return None,
+            },
+            AggregateFunction::Min | AggregateFunction::Max => {
+                crate::aggregate::is_ordered(argument).then(|| argument.clone())?
+            }
+        })
+    }
+}
+
+/// As many as 16 digits after the point, but never so many that the integral part of the argument loses room.
+fn average_scale(precision: u8, scale: i8) -> i8 {
+    let integral = i16::from(precision) - i16::from(scale);
+    let room = i8::try_from(38 - integral).expect("a precision is at most 38");
+    scale.max(room.min(16))
+}
+
+impl DataflowSpec {
+    /// The dataflow of a table: rows as they were written, by key if it has one.
+    pub fn table(
+        schema: SchemaRef,
+        key: Vec<usize>,
+        conflict: Conflict,
+        kind: InputKind,
+    ) -> DataflowSpec {
+        let keyed = !key.is_empty();
+        let kind = if keyed { InputKind::ByKey } else { kind };
+        assert!(keyed || kind != InputKind::ByKey, "rows cannot be put by a key that is not there");
+        let normalise = OperatorSpec::Normalise { input: 0, key: key.clone(), conflict };
+        DataflowSpec {
+            inputs: vec![InputSpec { schema: Arc::clone(&schema), kind }],
+            operators: if keyed { vec![normalise] } else { Vec::new() },
+            output: if keyed { Node::Operator(0) } else { Node::Input(0) },
+            schema,
+            key,
+        }
+    }
+
+    /// The schema of what a node delivers.
+    pub fn schema_of(&self, node: Node) -> SchemaRef {
+        match node {
+            Node::Input(input) => Arc::clone(&self.inputs[input].schema),
+            Node::Operator(operator) => match &self.operators[operator] {
+                OperatorSpec::Project { schema, .. }
+                | OperatorSpec::UnionAll { schema, .. }
+                | OperatorSpec::Aggregate { schema, .. } => Arc::clone(schema),
+                OperatorSpec::Filter { input, .. } => self.schema_of(*input),
+                OperatorSpec::Normalise { input, .. } => Arc::clone(&self.inputs[*input].schema),
+            },
+        }
+    }
+
+    /// Whether a node only ever adds rows.
+    pub fn is_append_only(&self, node: Node) -> bool {
+        match node {
+            Node::Input(input) => self.inputs[input].kind == InputKind::AppendOnly,
+            Node::Operator(operator) => match &self.operators[operator] {
+                OperatorSpec::Normalise { .. } => false,
+                // A group of an append-only input never dies, and without aggregates it never changes.
+                OperatorSpec::Aggregate { input, aggregates, .. } => {
+                    aggregates.is_empty() && self.is_append_only(*input)
+                }
+                other => other.inputs().iter().all(|input| self.is_append_only(*input)),
+            },
+        }
+    }
+
+    /// Whether a node's delta of one step never holds a row twice.
+    pub(crate) fn is_consolidated(&self, node: Node) -> bool {
+        match node {
+            Node::Input(_) => self.is_append_only(node),
+            Node::Operator(operator) => match &self.operators[operator] {
+                OperatorSpec::Normalise { .. } | OperatorSpec::Aggregate { .. } => true,
+                OperatorSpec::Filter { input, .. } => self.is_consolidated(*input),
+                OperatorSpec::Project { .. } | OperatorSpec::UnionAll { .. } => {
+                    self.is_append_only(node)
+                }
+            },
+        }
+    }
+}
+
+impl OperatorSpec {
+    /// What it reads, in order.
+    pub fn inputs(&self) -> Vec<Node> {
+        match self {
+            OperatorSpec::Project { input, .. }
+            | OperatorSpec::Filter { input, .. }
+            | OperatorSpec::Aggregate { input, .. } => vec![*input],
+            OperatorSpec::UnionAll { inputs, .. } => inputs.clone(),
+            OperatorSpec::Normalise { input, .. } => vec![Node::Input(*input)],
+        }
+    }
+
+    /// Its name in `segue.operators` and in plans.
+    pub fn name(&self) -> &'static str {
+        match self {
+            OperatorSpec::Project { .. } => "project",
+            OperatorSpec::Filter { .. } => "filter",
+            OperatorSpec::UnionAll { .. } => "union all",
+            OperatorSpec::Normalise { .. } => "normalise",
+            OperatorSpec::Aggregate { aggregates, .. } if aggregates.is_empty() => "distinct",
+            OperatorSpec::Aggregate { .. } => "aggregate",
+        }
+    }
+}
