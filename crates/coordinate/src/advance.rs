@@ -66,6 +66,8 @@ fn leave(state: &mut ConsumerState, stage: StageIndex, effects: &mut Vec<Effect>
     if state.live.told == Told::Nothing {
         state.live.discovery = None;
         state.live.told = Told::StageClosed;
+        let rest = state.live.make_rest_durable();
+        acknowledge(state, rest, effects);
         effects.push(Effect::CloseStage { stage });
     }
     let is_last = stage.as_usize() + 1 == state.stages.len();

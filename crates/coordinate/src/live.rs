@@ -107,10 +107,9 @@ impl Live {
     /// # Panics
     /// If a position of that stage is not durable yet: then it was not committed.
     pub fn enter_stage(&mut self) {
-        assert!(self.moved.is_empty(), "a stage that is left has nothing under way");
+        assert!(self.moved.is_empty(), "a complete stage does not move");
         self.revoke_all();
         self.told = Told::Nothing;
-        self.in_flight.clear();
         self.durable_positions.clear();
     }
 
@@ -139,6 +138,13 @@ impl Live {
         }
         self.durable_positions.extend(positions.iter().map(|(k, v)| (k.clone(), v.clone())));
         positions
+    }
+
+    /// What is left under way of a stage that is committed. Epochs that merged may hold positions back that
+    /// became durable with an earlier one of them; here all of them are.
+    pub fn make_rest_durable(&mut self) -> BTreeMap<SplitId, Position> {
+        assert!(self.moved.is_empty(), "a complete stage does not move");
+        self.in_flight.drain(..).flat_map(|(_, positions)| positions).collect()
     }
 
     /// Whether a reader's numbered report counts.

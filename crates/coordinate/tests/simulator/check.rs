@@ -47,6 +47,18 @@ pub fn is_delivered(world: &World, rows: usize) -> bool {
     rows == splits.map(|split| split.rows()).sum::<usize>()
 }
 
+/// What must be true after every single action.
+pub fn check_always(world: &World, engine: &Engine) -> Checked {
+    let is_finished = watermark_status(engine.state()).consumer == Watermark::Finished;
+    if is_finished && !is_delivered(world, engine.applied.len()) {
+        return Err("the watermark is raised to the end of time before the last row".to_owned());
+    }
+    if is_complete(engine.state()) && !is_delivered(world, engine.store.rows) {
+        return Err("the consumer is called complete before the last row is durable".to_owned());
+    }
+    Ok(())
+}
+
 /// Whether the run is over: everything is durable, and the coordinator says so.
 pub fn is_over(world: &World, engine: &Engine) -> bool {
     let last = world.stages.last().expect("a world has a stage");
@@ -73,6 +85,10 @@ fn has_reached_end(world: &World, engine: &Engine, stage: usize) -> bool {
 /// What the state tells others about a run that is over.
 pub fn check_end(world: &World, engine: &Engine) -> Checked {
     check_order(world, &engine.applied)?;
+    if engine.released != engine.store.positions {
+        let (released, durable) = (&engine.released, &engine.store.positions);
+        return Err(format!("released upstream is {released:?}, durable is {durable:?}"));
+    }
     let state = engine.state();
     let statuses = stage_status(state);
     let (last, before) = statuses.split_last().expect("a world has a stage");

@@ -37,6 +37,8 @@ pub struct Engine {
     /// Committed, but the coordinator was not told yet.
     pub committed: VecDeque<Epoch>,
     pub is_completed: bool,
+    /// What was released upstream; no crash takes it back.
+    pub released: Positions,
     /// Failures that were shown.
     pub failures: usize,
     /// Reports that did not count, of all incarnations.
@@ -62,6 +64,7 @@ impl Engine {
             sealed: VecDeque::new(),
             committed: VecDeque::new(),
             is_completed: false,
+            released: BTreeMap::new(),
             failures: 0,
             dropped: BTreeMap::new(),
         }
@@ -233,9 +236,7 @@ impl Engine {
                 self.check_handoff(world, to - 1, to)?;
                 self.handoffs.push(Handoff { assignment, to, ends: None });
             }
-            Effect::Acknowledge { stage, positions } => {
-                self.check_release(world, stage, &positions)?
-            }
+            Effect::Acknowledge { stage, positions } => self.release(world, stage, &positions)?,
             Effect::Completed => self.is_completed = true,
             Effect::Fail { failure } => {
                 self.failures += 1;
@@ -291,19 +292,20 @@ impl Engine {
         }
     }
 
-    fn check_release(
-        &self,
+    fn release(
+        &mut self,
         world: &World,
         stage: StageIndex,
         positions: &[(SplitId, Position)],
     ) -> Checked {
         let stage = stage.as_usize();
         for (id, position) in positions {
-            let split = world.stages[stage].index(id);
-            let durable = self.store.positions.get(&(stage, split)).copied();
-            if durable.is_none_or(|durable| durable < offset(position)) {
+            let (key, next) = ((stage, world.stages[stage].index(id)), offset(position));
+            let durable = self.store.positions.get(&key).copied();
+            if durable.is_none_or(|durable| durable < next) {
                 return Err(format!("{id} is released up to {position}, durable is {durable:?}"));
             }
+            self.released.insert(key, next);
         }
         Ok(())
     }

@@ -18,10 +18,12 @@ mod world;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 
-use run::{Tally, run};
+use run::{Tally, run, run_with_crash};
 use sabotage::Sabotage;
 
-const SEEDS: u64 = 12_000;
+const SEEDS: u64 = 30_000;
+/// Worlds that crash after each action in turn.
+const WORLDS: u64 = 60;
 const THREADS: u64 = 2;
 const SABOTAGED: &str = "sabotaged";
 
@@ -63,6 +65,20 @@ fn every_row_arrives_exactly_once_whatever_happens() {
     if seeds >= SEEDS {
         tally.assert_reaches_everything();
     }
+}
+
+#[test]
+fn every_action_of_a_run_may_be_the_last_of_its_process() {
+    let mut crashes = 0;
+    for seed in 0..WORLDS {
+        let is_reached = |crash_after: &usize| match run_with_crash(seed, *crash_after) {
+            Ok(is_reached) => is_reached,
+            Err(violation) => panic!("seed {seed}, crash after action {crash_after}: {violation}"),
+        };
+        crashes += (1..).take_while(is_reached).count();
+    }
+    println!("{WORLDS} worlds, {crashes} crashes");
+    assert!(crashes > 50 * WORLDS as usize, "runs are too short");
 }
 
 /// The sabotages that no seed finds out.

@@ -6,13 +6,16 @@
 
 use segue_coordinate::{Event, FailedBy, split_status};
 
-use crate::check::{check_cancelled, check_end, is_over};
+use crate::check::{check_always, check_cancelled, check_end, is_over};
 use crate::engine::{Checked, Engine};
 use crate::rng::Rng;
 use crate::sabotage::Sabotage;
 use crate::scenario;
 use crate::work::{Message, stage_index};
 use crate::world::{LAST_TICK, World};
+
+/// How long the chaos lasts.
+const ACTIONS_MAX: usize = 320;
 
 /// What happened, so that the test can tell that the simulator goes everywhere.
 #[derive(Clone, Copy, Debug, Default)]
@@ -67,16 +70,20 @@ pub fn run(seed: u64, sabotage: Option<Sabotage>) -> Result<Tally, String> {
     let mut engine = Engine::new(&world, sabotage);
     let mut tally = Tally { runs: 1, stages: world.stages.len(), ..Tally::default() };
     let is_cancelled = rng.chance(5);
-    for _ in 0..rng.between(0, 240) {
+    let mut fuse = Fuse::none();
+    for _ in 0..rng.between(0, ACTIONS_MAX) {
         act(&mut world, &mut engine, &mut rng, &mut tally)?;
+        check_always(&world, &engine)?;
     }
     if is_cancelled {
         engine.decide(Event::Cancel);
         tally.cancelled = 1;
-        turns(3, &world, &mut engine, &mut rng)?;
+        for _ in 0..3 {
+            turn(&world, &mut engine, &mut rng, &mut fuse)?;
+        }
         check_cancelled(&world, &engine)?;
     } else {
-        finish(&mut world, &mut engine, &mut rng)?;
+        finish(&mut world, &mut engine, &mut rng, &mut fuse)?;
         check_end(&world, &engine)?;
     }
     count(&engine, &mut tally);
@@ -122,8 +129,8 @@ fn act(world: &mut World, engine: &mut Engine, rng: &mut Rng, tally: &mut Tally)
             engine.commit(rng.between(1, engine.sealed.len()));
         }
         91..95 => engine.tell_durable(),
-        95..97 => world.tick = (world.tick + 1).min(LAST_TICK),
-        97 => disturb(world, engine, rng, tally),
+        95 => world.tick = (world.tick + 1).min(LAST_TICK),
+        96..98 => disturb(world, engine, rng, tally),
         98 => accident(engine, rng),
         _ => engine.decide(Event::Resume),
     }
@@ -189,7 +196,8 @@ fn accident(engine: &mut Engine, rng: &mut Rng) {
     engine.transit.push(message);
 }
 
-fn finish(world: &mut World, engine: &mut Engine, rng: &mut Rng) -> Checked {
+/// Everything is visible now; fair turns must bring it home.
+fn finish(world: &mut World, engine: &mut Engine, rng: &mut Rng, fuse: &mut Fuse) -> Checked {
     world.tick = LAST_TICK;
     let splits: usize = world.stages.iter().map(|stage| stage.splits.len()).sum();
     let turns_max = 10 + 6 * world.stages.len() + 4 * splits;
@@ -197,7 +205,7 @@ fn finish(world: &mut World, engine: &mut Engine, rng: &mut Rng) -> Checked {
         if !engine.is_running() {
             engine.decide(Event::Resume);
         }
-        turns(1, world, engine, rng)?;
+        turn(world, engine, rng, fuse)?;
         if is_over(world, engine) {
             return Ok(());
         }
@@ -207,47 +215,93 @@ fn finish(world: &mut World, engine: &mut Engine, rng: &mut Rng) -> Checked {
     Err(format!("stuck in stage {stage} after {turns_max} fair turns with {rows} rows"))
 }
 
-/// Everybody does what he can.
-fn turns(count: usize, world: &World, engine: &mut Engine, rng: &mut Rng) -> Checked {
-    for _ in 0..count {
-        execute_all(world, engine)?;
-        for index in (0..engine.readers.len()).rev() {
-            while index < engine.readers.len() && engine.poll(world, rng, index) {}
-        }
-        for index in (0..engine.discoveries.len()).rev() {
-            engine.list(world, index);
-        }
-        for handoff in std::mem::take(&mut engine.handoffs) {
-            let message = handoff.answer(world)?;
-            engine.transit.push(message);
-        }
-        deliver_all(world, engine);
-        execute_all(world, engine)?;
-        engine.seal();
-        engine.commit(engine.sealed.len());
-        while !engine.committed.is_empty() {
-            engine.tell_durable();
-        }
-    }
-    execute_all(world, engine)
+/// Counts actions; the process dies after a given one.
+struct Fuse {
+    crash_after: Option<usize>,
+    actions: usize,
 }
 
-fn execute_all(world: &World, engine: &mut Engine) -> Checked {
+impl Fuse {
+    fn none() -> Fuse {
+        Fuse { crash_after: None, actions: 0 }
+    }
+
+    fn burn(&mut self, world: &World, engine: &mut Engine) -> Checked {
+        check_always(world, engine)?;
+        self.actions += 1;
+        if self.crash_after == Some(self.actions) {
+            engine.crash(world);
+        }
+        Ok(())
+    }
+}
+
+/// A run without any disturbance but one: the process dies after action `crash_after`. Returns whether the
+/// run was long enough for that.
+pub fn run_with_crash(seed: u64, crash_after: usize) -> Result<bool, String> {
+    let mut rng = Rng::new(seed);
+    let mut world = scenario::draw(&mut rng);
+    let mut engine = Engine::new(&world, None);
+    let mut fuse = Fuse { crash_after: Some(crash_after), actions: 0 };
+    for tick in 0..LAST_TICK {
+        world.tick = tick;
+        turn(&world, &mut engine, &mut rng, &mut fuse)?;
+    }
+    finish(&mut world, &mut engine, &mut rng, &mut fuse)?;
+    check_end(&world, &engine)?;
+    Ok(fuse.actions > crash_after)
+}
+
+/// Everybody does what he can.
+fn turn(world: &World, engine: &mut Engine, rng: &mut Rng, fuse: &mut Fuse) -> Checked {
+    execute_all(world, engine, fuse)?;
+    for index in (0..engine.readers.len()).rev() {
+        while index < engine.readers.len() && engine.poll(world, rng, index) {
+            fuse.burn(world, engine)?;
+        }
+    }
+    for index in (0..engine.discoveries.len()).rev() {
+        if index < engine.discoveries.len() {
+            engine.list(world, index);
+            fuse.burn(world, engine)?;
+        }
+    }
+    for handoff in std::mem::take(&mut engine.handoffs) {
+        let message = handoff.answer(world)?;
+        engine.transit.push(message);
+        fuse.burn(world, engine)?;
+    }
+    deliver_all(world, engine, fuse)?;
+    execute_all(world, engine, fuse)?;
+    engine.seal();
+    fuse.burn(world, engine)?;
+    engine.commit(engine.sealed.len());
+    fuse.burn(world, engine)?;
+    while !engine.committed.is_empty() {
+        engine.tell_durable();
+        fuse.burn(world, engine)?;
+    }
+    execute_all(world, engine, fuse)
+}
+
+fn execute_all(world: &World, engine: &mut Engine, fuse: &mut Fuse) -> Checked {
     while !engine.effects.is_empty() {
         engine.execute(world)?;
+        fuse.burn(world, engine)?;
     }
     Ok(())
 }
 
 /// Delivers in the order of arrival; what came early is offered again as long as anything moves.
-fn deliver_all(world: &World, engine: &mut Engine) {
+fn deliver_all(world: &World, engine: &mut Engine, fuse: &mut Fuse) -> Checked {
     loop {
         let waiting = engine.transit.len();
         for message in std::mem::take(&mut engine.transit) {
             engine.deliver(world, message);
+            fuse.burn(world, engine)?;
         }
         if engine.transit.len() == waiting || engine.transit.is_empty() {
-            return;
+            return Ok(());
         }
     }
 }
