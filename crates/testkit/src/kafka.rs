@@ -34,7 +34,7 @@ const STOP_DEADLINE: Duration = Duration::from_secs(20);
 const REQUEST_DEADLINE: Duration = Duration::from_secs(30);
 
 /// One node, and nothing waits for what a test would have to wait for: no rebalance delay, short sessions, cleaners
-/// and retention at work every half second.
+/// and retention at work every half second (but no retention unless a topic asks: tests write old times).
 const SETTINGS: &str = "\
 broker.heartbeat.interval.ms=300
 broker.session.timeout.ms=2000
@@ -53,6 +53,7 @@ message.max.bytes=33554432
 replica.fetch.max.bytes=33554432
 log.initial.task.delay.ms=500
 log.retention.check.interval.ms=500
+log.retention.ms=-1
 log.segment.delete.delay.ms=100
 log.cleaner.backoff.ms=200
 log.cleaner.dedupe.buffer.size=4194304

@@ -175,3 +175,29 @@ fn sentence(text: &str) -> String {
 fn invalid(message: &str) -> UserError {
     UserError::new(SqlState::INVALID_PARAMETER_VALUE, message)
 }
+
+#[cfg(test)]
+mod tests {
+    use rdkafka::error::KafkaError;
+    use rdkafka::types::RDKafkaConfRes;
+
+    use super::config_error;
+
+    fn complaint(name: &str) -> String {
+        let texts = ["bad value: s3cret", name, "s3cret"].map(str::to_owned);
+        let [reason, name, value] = texts;
+        let invalid = RDKafkaConfRes::RD_KAFKA_CONF_INVALID;
+        let error = KafkaError::ClientConfig(invalid, reason, name, value);
+        format!("{:?}", config_error(&error).to_user_error("live"))
+    }
+
+    #[test]
+    fn a_complaint_shows_the_value_unless_it_is_secret() {
+        assert!(complaint("fetch.wait.max.ms").contains("s3cret"));
+        let hidden = complaint("ssl.key.pem");
+        assert!(
+            hidden.contains("properties.ssl.key.pem") && !hidden.contains("s3cret"),
+            "{hidden}"
+        );
+    }
+}

@@ -133,6 +133,23 @@ impl KafkaServer {
         client.fetch_watermarks(topic, partition, REQUEST_DEADLINE).expect("the broker answers")
     }
 
+    /// What a group has committed for a partition.
+    ///
+    /// # Panics
+    /// If the broker does not answer.
+    pub fn committed_offset(&self, group: &str, topic: &str, partition: i32) -> Option<i64> {
+        let mut config = self.client_config();
+        let client: BaseConsumer =
+            config.set("group.id", group).create().expect("the configuration is complete");
+        let mut list = TopicPartitionList::new();
+        list.add_partition(topic, partition);
+        let list = client.committed_offsets(list, REQUEST_DEADLINE).expect("the broker answers");
+        match list.elements().first()?.offset() {
+            Offset::Offset(offset) => Some(offset),
+            _ => None,
+        }
+    }
+
     /// The offsets of every record that a committed reader sees now, by partition.
     ///
     /// # Panics

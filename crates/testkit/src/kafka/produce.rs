@@ -55,7 +55,7 @@ impl<'a> Record<'a> {
         self
     }
 
-    /// The same with this time.
+    /// The same with this time. Zero means now to the client library.
     #[must_use]
     pub fn at(mut self, timestamp_ms: i64) -> Record<'a> {
         self.timestamp_ms = Some(timestamp_ms);
