@@ -93,7 +93,8 @@ fn apply(state: &mut ConsumerState, event: Event, effects: &mut Vec<Effect>) {
         Event::Idle { split, .. } => return idle(state, &split),
         Event::EpochSealed { epoch } => return sealed(state, epoch),
         Event::EpochDurable { epoch } => return durable(state, epoch, effects),
-        Event::SplitDone { split, at, .. } => split_done(state, &split, at),
+        // Nothing is due before this end is durable, so there is no need to look.
+        Event::SplitDone { split, at, .. } => return split_done(state, &split, at),
         Event::ReaderEnded { split, .. } => {
             state.live.readers.remove(&split);
         }
@@ -120,9 +121,6 @@ fn apply(state: &mut ConsumerState, event: Event, effects: &mut Vec<Effect>) {
         Event::Resume => resume(state),
     }
     advance(state, effects);
-    if cfg!(debug_assertions) {
-        state.check_invariants();
-    }
 }
 
 fn progressed(state: &mut ConsumerState, split: &SplitId, next: Position) {

@@ -1,5 +1,5 @@
-//! What holds for every state: checked when one is made, when one is read back, and in debug builds
-//! after every event that changes more than a position.
+//! What holds for every state: checked when one is made and when one is read back; the simulator
+//! checks it after every action. It looks at every split, so `decide` itself does not.
 
 use segue_types::Boundedness;
 
@@ -7,9 +7,11 @@ use crate::state::{Place, Stage};
 use crate::{ConsumerState, StageStart};
 
 impl ConsumerState {
+    /// Checks what `decide` keeps true.
+    ///
     /// # Panics
     /// If an invariant is broken: then `decide` is wrong, or the record was damaged past its checksum.
-    pub(crate) fn check_invariants(&self) {
+    pub fn check_invariants(&self) {
         let current = self.current_stage().as_usize();
         let (last, before) = self.stages.split_last().expect("a consumer has at least one stage");
         for stage in before {

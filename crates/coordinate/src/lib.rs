@@ -18,6 +18,10 @@
 //!             │ are durable                  removed (a tombstone that keeps the position)
 //! ```
 //!
+//! A consumer that is paused, failed or cancelled has no work handed out; its stages and splits
+//! stay where they are. Resume, a new generation and recovery hand everything out again, under new
+//! assignments.
+//!
 //! Words defined here: *assignment* (one piece of work handed out: a reader, a discovery, a
 //! handoff), *report* (a numbered message of an assignment), *open epoch* (the one that the running
 //! step belongs to).
@@ -34,6 +38,12 @@
 //!    waits for this boundary.
 //! 4. When the transaction is durable it calls `decide(EpochDurable)`. Every effect that depends on a
 //!    durable fact comes out here.
+//!
+//! What is left to the engine, since it needs a clock or a connector: a reader tries again by
+//! itself after a transient error, from where it was and with its numbering going on, and only then
+//! reports [`Event::ReaderEnded`] or [`Event::Failed`]; discovery repeats at its own pace; the
+//! number of readers that really run at a time is bounded. A backfill that met the live consumer
+//! keeps its assignments: the engine numbers the live rows as their reports.
 //!
 //! # Invariants
 //!

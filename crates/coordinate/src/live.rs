@@ -140,8 +140,8 @@ impl Live {
         positions
     }
 
-    /// What is left under way of a stage that is committed. Epochs that merged may hold positions back that
-    /// became durable with an earlier one of them; here all of them are.
+    /// What is left under way of a stage that is committed. Epochs that merged may hold positions
+    /// back that became durable with an earlier one of them; here all of them are.
     pub fn make_rest_durable(&mut self) -> BTreeMap<SplitId, Position> {
         assert!(self.moved.is_empty(), "a complete stage does not move");
         self.in_flight.drain(..).flat_map(|(_, positions)| positions).collect()

@@ -52,6 +52,7 @@ impl Driver {
     fn tell(&mut self, event: Event) -> &[Effect] {
         let state = self.state.take().expect("only `decide` takes it");
         let (state, effects) = decide(state, event);
+        state.check_invariants();
         self.state = Some(state);
         self.effects = effects;
         &self.effects

@@ -115,3 +115,47 @@ pub fn check_cancelled(world: &World, engine: &Engine) -> Checked {
         false => Err("a cancelled consumer still holds work".to_owned()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{check_order, is_delivered};
+    use crate::rng::Rng;
+    use crate::scenario;
+    use crate::world::{Item, Row, World};
+
+    /// A world of at least two stages with rows, and its rows in a right order.
+    fn world() -> (World, Vec<Row>) {
+        let draw = |seed| {
+            let world = scenario::draw(&mut Rng::new(seed));
+            let mut rows = Vec::new();
+            for (stage, script) in world.stages.iter().enumerate() {
+                for (split, script) in script.splits.iter().enumerate() {
+                    let offsets = script.first..script.last();
+                    let rows_of = offsets.filter(|offset| script.item(*offset) == Item::Row);
+                    rows.extend(rows_of.map(|offset| Row { stage, split, offset }));
+                }
+            }
+            (world, rows)
+        };
+        let has_two = |rows: &[Row]| rows.last().is_some_and(|last| last.stage > rows[0].stage);
+        (0..)
+            .map(draw)
+            .find(|(_, rows)| has_two(rows))
+            .expect("some world has two stages with rows")
+    }
+
+    #[test]
+    fn a_log_with_a_repeated_a_lost_or_an_early_row_is_refused() {
+        let (world, rows) = world();
+        check_order(&world, &rows).expect("the order of the script is right");
+        assert!(is_delivered(&world, rows.len()));
+        assert!(!is_delivered(&world, rows.len() - 1), "a lost row at the end");
+        check_order(&world, &rows[1..]).expect_err("a lost row before another stage");
+        let mut repeated = rows.clone();
+        repeated.push(rows[rows.len() - 1]);
+        check_order(&world, &repeated).expect_err("a repeated row");
+        let mut early = rows;
+        early.rotate_right(1);
+        check_order(&world, &early).expect_err("a row before its stage");
+    }
+}

@@ -21,7 +21,7 @@ use std::sync::Mutex;
 use run::{Tally, run, run_with_crash};
 use sabotage::Sabotage;
 
-const SEEDS: u64 = 30_000;
+const SEEDS: u64 = 12_000;
 /// Worlds that crash after each action in turn.
 const WORLDS: u64 = 60;
 const THREADS: u64 = 2;

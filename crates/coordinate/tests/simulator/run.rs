@@ -236,8 +236,8 @@ impl Fuse {
     }
 }
 
-/// A run without any disturbance but one: the process dies after action `crash_after`. Returns whether the
-/// run was long enough for that.
+/// A run without any disturbance but one: the process dies after action `crash_after`. Returns
+/// whether the run was long enough for that.
 pub fn run_with_crash(seed: u64, crash_after: usize) -> Result<bool, String> {
     let mut rng = Rng::new(seed);
     let mut world = scenario::draw(&mut rng);

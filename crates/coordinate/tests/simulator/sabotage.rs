@@ -11,7 +11,7 @@ pub enum Sabotage {
     ApplyUnjudged,
     /// A report that overtook another is dropped instead of kept.
     DropEarly,
-    /// The store gets the state of the epoch before with the rows of this one.
+    /// Some epochs store their rows without the state that belongs to them.
     StateBehindRows,
     /// An epoch is called durable when it is sealed.
     DurableWhenSealed,
