@@ -1,7 +1,8 @@
 //! The catalog: what objects exist, what each depends on, and which names are taken.
 //!
-//! A [`Catalog`] is an immutable snapshot. DDL makes the next one with [`Catalog::with`] or [`Catalog::without`],
-//! writes the changed [`Object`]s with an epoch, and publishes the new snapshot once that epoch is durable.
+//! A [`Catalog`] is an immutable snapshot. DDL makes the next one with [`Catalog::with`] or
+//! [`Catalog::without`], writes the changed [`Object`]s with an epoch, and publishes the new snapshot
+//! once that epoch is durable.
 //!
 //! Words defined here: *object*, *relation kind*, *dependent*, *drop order*.
 //! Invariants: a name belongs to at most one object, whatever its kind; an id is never given out twice;

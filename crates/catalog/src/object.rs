@@ -1,4 +1,5 @@
-//! An *object* is a named relation: source, table, view or materialized view, with all that is durable about it.
+//! An *object* is a named relation: source, table, view or materialized view, and all that is durable
+//! about it.
 //!
 //! Invariant: `Debug` output holds no option value and no definition text, since both may hold passwords.
 

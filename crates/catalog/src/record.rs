@@ -1,6 +1,6 @@
 //! The durable record of an [`Object`]: JSON under a format version.
 //!
-//! Invariant: what `decode` accepts was written by this version or an older one; a newer one is refused by name.
+//! Invariant: what `decode` accepts was written by this version or an older one; a newer one is refused.
 
 use serde::{Deserialize, Serialize};
 

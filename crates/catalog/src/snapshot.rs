@@ -1,6 +1,7 @@
 //! The [`Catalog`] snapshot: look-ups, and how the next snapshot is made.
 //!
-//! Invariants: `by_name` and `objects` hold the same objects; `next_id` is greater than every id that was ever in.
+//! Invariants: `by_name` and `objects` hold the same objects; `next_id` is greater than
+//! every id that was ever in.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -19,8 +20,8 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// The catalog of stored objects, at version 0. `next_id` is the stored one; it may be greater than what the
-    /// objects ask for, since objects have been dropped.
+    /// The catalog of stored objects, at version 0. `next_id` is the stored one; it may
+    /// be greater than what the objects ask for, since objects have been dropped.
     pub fn restore(
         next_id: ObjectId,
         objects: impl IntoIterator<Item = Object>,
@@ -95,7 +96,8 @@ impl Catalog {
         }
     }
 
-    /// Everything that reads `id`, directly or through others, each before what it depends on. Without `id` itself.
+    /// Everything that reads `id`, directly or through others, each before what it depends on. Without
+    /// `id` itself.
     pub fn dependents(&self, id: ObjectId) -> Vec<ObjectId> {
         let mut order = self.drop_order(&[id]);
         order.retain(|other| *other != id);
@@ -152,8 +154,8 @@ impl Catalog {
         next
     }
 
-    /// `roots` and everything that depends on them, each object before what it depends on: depth-first, an object
-    /// is listed once all its dependents are.
+    /// `roots` and everything that depends on them, each object before what it depends on: depth-first,
+    /// an object is listed once all its dependents are.
     pub(crate) fn drop_order(&self, roots: &[ObjectId]) -> Vec<ObjectId> {
         let mut readers: HashMap<ObjectId, Vec<ObjectId>> = HashMap::new();
         for object in self.objects.values() {
@@ -185,8 +187,8 @@ impl Catalog {
         order
     }
 
-    /// Ids say nothing about the order: a replaced view may depend on a younger object. So all objects are put into
-    /// drop order, in which an edge that points backwards lies on a cycle.
+    /// Ids say nothing about the order: a replaced view may depend on a younger object. So all objects are
+    /// put into drop order, in which an edge that points backwards lies on a cycle.
     fn check_all_dependencies(&self) -> Result<(), CatalogError> {
         let ids: Vec<ObjectId> = self.objects.keys().copied().collect();
         let order = self.drop_order(&ids);

@@ -1,5 +1,6 @@
-//! State blobs in parts: redb gives a value that is larger than a page a run of pages of a power of two, so a part
-//! stays just below one, and a blob of any size costs neither a huge free run nor twice its length.
+//! State blobs in parts: redb gives a value that is larger than a page a run of pages of a power of
+//! two, so a part stays just below one, and a blob of any size costs neither a huge free run nor twice
+//! its length.
 //!
 //! The payload of a part is `[parts u32][blob bytes u64][slice]`. Every part carries both numbers, so that
 //! a missing one is noticed whichever it is.

@@ -6,12 +6,15 @@
 //! <data-dir>/captures/<object>/<stage>/<attempt>/<n>.arrow     results of bounded queries
 //! ```
 //!
-//! [`Store::commit`] writes all of an epoch or nothing of it; [`Store::load`] and [`Store::state_blobs`] give it back.
-//! docs/format.md has the tables, keys and records. Calls block: the engine makes them from a thread of their own.
+//! [`Store::commit`] writes all of an epoch or nothing of it; [`Store::load`] and
+//! [`Store::state_blobs`] give it back. docs/format.md has the tables, keys and records. Calls block:
+//! the engine makes them from a thread of their own.
 //!
-//! Words defined here: *commit*, *record*, *state blob*, *base*, *delta*, *manifest*, *attempt*, *crash point*.
-//! Invariants: no other crate knows redb; what a load accepts is what a commit wrote, checksum by checksum;
-//! after a commit that failed nothing more is written, since nobody can say which side of it the file is on.
+//! Words defined here: *commit*, *record*, *state blob*, *base*, *delta*, *manifest*, *attempt*, *crash
+//! point*.
+//! Invariants: no other crate knows redb; what a load accepts is what a commit wrote, checksum by
+//! checksum; after a commit that failed nothing more is written, since nobody can say which side of it
+//! the file is on.
 
 mod apply;
 mod blob;

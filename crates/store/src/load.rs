@@ -76,8 +76,8 @@ impl Store {
         })
     }
 
-    /// The state of all operators of an object: by operator and group, the base first and then its deltas, oldest
-    /// first.
+    /// The state of all operators of an object: by operator and group, the base first and then its
+    /// deltas, oldest first.
     pub fn state_blobs(&self, object: ObjectId) -> Result<Vec<StoredBlob>, LoadError> {
         guarded(|| {
             let (first, last) = tables::operators_of(object);
@@ -141,8 +141,8 @@ pub(crate) fn manifests(database: &Database) -> Result<Vec<Manifest>, LoadError>
     guarded(|| records(database, &tables::CAPTURES, |_, bytes| Manifest::decode(bytes)))
 }
 
-/// Runs `read`, and reports a panic inside of redb as the damaged file that caused it: a page whose bytes were
-/// altered is used unchecked when the last stop was clean.
+/// Runs `read`, and reports a panic inside of redb as the damaged file that caused it: a page whose
+/// bytes were altered is used unchecked when the last stop was clean.
 fn guarded<T>(read: impl FnOnce() -> Result<T, LoadError>) -> Result<T, LoadError> {
     std::panic::catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
         Err(LoadError::Corrupt(Corruption {

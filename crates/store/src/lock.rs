@@ -13,7 +13,7 @@ const LOCK_FILE: &str = "segue.lock";
 /// Held as long as the directory is in use. The kernel releases it when the process dies, however it dies.
 #[derive(Debug)]
 pub(crate) struct DirectoryLock {
-    _file: File,
+    file: File,
 }
 
 impl DirectoryLock {
@@ -33,9 +33,19 @@ impl DirectoryLock {
             .open(&path)
             .map_err(|source| OpenError::io(&path, source))?;
         match file.try_lock() {
-            Ok(()) => Ok(DirectoryLock { _file: file }),
+            Ok(()) => Ok(DirectoryLock { file }),
             Err(TryLockError::WouldBlock) => Err(OpenError::InUse { dir: dir.to_owned() }),
             Err(TryLockError::Error(source)) => Err(OpenError::io(&path, source)),
+        }
+    }
+}
+
+impl Drop for DirectoryLock {
+    fn drop(&mut self) {
+        // Closing would not do: a child that another thread is just starting has a copy of the descriptor until
+        // it runs its program, and the lock is gone only with the last copy. A failure leaves just that.
+        if let Err(error) = self.file.unlock() {
+            tracing::warn!(%error, "could not unlock the data directory");
         }
     }
 }

@@ -20,10 +20,12 @@ use crate::{FORMAT, crash_point, load};
 const DATABASE_FILE: &str = "segue.redb";
 /// A database in the making; it gets its name once it holds its first two records.
 const UNBORN_FILE: &str = "segue.redb.new";
-/// Everything is read once, at start; after that the cache holds the upper pages of the trees and dirty pages.
+/// Everything is read once, at start; after that the cache holds the upper pages of the trees and dirty
+/// pages.
 const CACHE_BYTES: usize = 128 * 1024 * 1024;
-/// From this size on each commit also saves redb's allocator state, so that opening after a crash does not walk the
-/// whole file. Below, the walk takes less time than loading the state does, and every commit is cheaper.
+/// From this size on each commit also saves redb's allocator state, so that opening after a crash does
+/// not walk the whole file. Below, the walk takes less time than loading the state does, and every
+/// commit is cheaper.
 const QUICK_REPAIR_FROM_BYTES: u64 = 256 * 1024 * 1024;
 
 /// An open data directory. Shared by reference: commits come from one thread, reads from any.
@@ -90,9 +92,14 @@ impl Store {
         if epoch != meta.epoch.next() {
             return Err(CommitError::Epoch { stored: meta.epoch, given: epoch });
         }
-        let applied = self.write(&meta, commit).inspect_err(|_| {
-            *progress = Progress::Failed(epoch);
-        })?;
+        // As at opening: a damaged file must not take the server's message away.
+        let written = std::panic::catch_unwind(AssertUnwindSafe(|| self.write(&meta, commit)));
+        let applied = written
+            .unwrap_or_else(|_| {
+                let reason = "the structure of the file is damaged".to_owned();
+                Err(CommitError::Unknown { epoch, reason })
+            })
+            .inspect_err(|_| *progress = Progress::Failed(epoch))?;
         assert_eq!(applied.meta.epoch, epoch);
         *progress = Progress::At(applied.meta);
         drop(progress);
@@ -157,7 +164,8 @@ fn create(dir: &Path, path: &Path) -> Result<(), OpenError> {
 }
 
 fn open_database(dir: &Path, path: &Path) -> Result<Database, OpenError> {
-    // A file that was altered behind redb's back may make it panic, which must not take the server's message away.
+    // A file that was altered behind redb's back may make it panic, which must not take the server's
+    // message away.
     let opened = std::panic::catch_unwind(AssertUnwindSafe(|| builder().open(path)));
     let foreign = |reason: String| OpenError::Foreign { path: path.to_owned(), reason };
     match opened {

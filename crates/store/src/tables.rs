@@ -1,4 +1,5 @@
-//! The tables of the redb file and their keys: big-endian and of fixed width, so that byte order is key order.
+//! The tables of the redb file and their keys: big-endian and of fixed width, so that byte order is key
+//! order.
 //!
 //! docs/format.md shows the same list; a test compares them.
 

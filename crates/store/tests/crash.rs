@@ -1,7 +1,8 @@
-//! `kill -9` at random moments and at crash points: after each, the file is on one of the two sides of a commit.
+//! `kill -9` at random moments and at crash points: after each, the file is on one of the two sides of
+//! a commit.
 //!
-//! The test binary starts itself again as the process that is killed. That one commits epoch after epoch, whose
-//! content follows from their number, and prints each number once its commit has returned.
+//! The test binary starts itself again as the process that is killed. That one commits epoch after
+//! epoch, whose content follows from their number, and prints each number once its commit has returned.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use arrow::datatypes::Schema;
 use libtest_mimic::{Arguments, Failed, Trial};
-use segue_store::{BlobKind, Commit, Store, StoredBlob};
+use segue_store::{BlobKind, Commit, CommitError, Store, StoredBlob};
 use segue_types::{ConsumerId, Epoch, ObjectId, OperatorId, SqlType, StageIndex};
 
 const ROLE: &str = "SEGUE_STORE_TEST_ROLE";
@@ -29,6 +30,7 @@ fn main() {
         match role.as_str() {
             "commit" => commit_for_ever(Path::new(&dir)),
             "capture" => capture_and_publish(Path::new(&dir)),
+            "full" => commit_until_full(Path::new(&dir)),
             role => panic!("no role is named {role}"),
         }
         return;
@@ -41,6 +43,7 @@ fn main() {
         Trial::test("killed_after_the_commit_the_epoch_is_there", || {
             kill_at_commit("after-commit", 1)
         }),
+        Trial::test("a_full_disk_fails_one_commit_and_stops_the_store", full_disk),
         Trial::test("killed_amid_a_capture_nothing_of_it_is_left", || {
             kill_at_capture("capture-chunk=1*off->1*return")
         }),
@@ -60,6 +63,39 @@ fn commit_for_ever(dir: &Path) {
         let mut out = std::io::stdout().lock();
         writeln!(out, "{epoch}").and_then(|()| out.flush()).expect("the parent reads on");
     }
+}
+
+/// Stands in for a full disk: from here on no file of this process grows beyond `bytes`.
+fn limit_file_size(bytes: u64) {
+    let limit = libc::rlimit { rlim_cur: bytes, rlim_max: bytes };
+    // SAFETY: `limit` outlives the call, and ignoring a signal installs no handler.
+    let set = unsafe {
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+        libc::setrlimit(libc::RLIMIT_FSIZE, &limit)
+    };
+    assert_eq!(set, 0, "a limit may be lowered");
+}
+
+/// Commits until the disk is full, and prints the outcome after the epochs.
+fn commit_until_full(dir: &Path) {
+    let store = Store::open(dir).expect("opens");
+    limit_file_size(4_000_000);
+    let mut epoch = store.load().expect("loads").epoch;
+    let error = loop {
+        epoch = epoch.next();
+        match store.commit(&commit_of(epoch.0)) {
+            Ok(()) => println!("{epoch}"),
+            Err(error) => break error,
+        }
+    };
+    let in_doubt = match error {
+        CommitError::NotWritten { .. } => false,
+        CommitError::Unknown { .. } => true,
+        other => panic!("a full disk is no {other}"),
+    };
+    let next = store.commit(&commit_of(epoch.0)).expect_err("the store has stopped");
+    assert!(matches!(next, CommitError::Stopped { failed } if failed == epoch), "{next}");
+    println!("{}", if in_doubt { "in doubt" } else { "not written" });
 }
 
 fn commit_of(epoch: u64) -> Commit {
@@ -183,6 +219,24 @@ fn kill_at_commit(point: &str, ahead: u64) -> Result<(), Failed> {
         assert_killed(child.wait()?);
         assert_eq!(acknowledged, before + 17);
         assert_eq!(check_content(dir.path()), acknowledged + ahead);
+    }
+    Ok(())
+}
+
+fn full_disk() -> Result<(), Failed> {
+    let dir = tempfile::tempdir()?;
+    let output =
+        Command::new(std::env::current_exe()?).arg(dir.path()).env(ROLE, "full").output()?;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout)?;
+    let (epochs, outcome) = text.trim_end().rsplit_once('\n').ok_or("it printed too little")?;
+    let acknowledged = last_acknowledged(epochs.lines().map(|line| Ok(line.to_owned())), 0);
+    assert!(acknowledged > 0);
+    let epoch = check_content(dir.path());
+    match outcome {
+        "not written" => assert_eq!(epoch, acknowledged),
+        "in doubt" => assert!(epoch == acknowledged || epoch == acknowledged + 1),
+        other => return Err(format!("an outcome of {other:?}").into()),
     }
     Ok(())
 }

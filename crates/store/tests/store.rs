@@ -46,6 +46,15 @@ fn letter(object: u32, text: &str) -> DeadLetter {
 }
 
 #[test]
+fn the_store_is_shared_between_threads_and_captures_move_between_them() {
+    fn shared<T: Send + Sync>() {}
+    fn movable<T: Send>() {}
+    shared::<Store>();
+    movable::<segue_store::capture::CaptureWriter>();
+    movable::<segue_store::capture::CaptureReader>();
+}
+
+#[test]
 fn everything_comes_back_after_a_restart() {
     let dir = directory();
     let store = open(dir.path());
@@ -256,7 +265,7 @@ fn damage_anywhere_in_the_file_is_an_error_or_harmless_but_never_a_panic() {
     let path = dir.path().join("segue.redb");
     let sound = fs::read(&path).expect("reads");
     let (mut refused, mut random) = (0, 0x9e37_79b9_7f4a_7c15_u64);
-    for _ in 0..300 {
+    for _ in 0..200 {
         random =
             random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let mut damaged = sound.clone();
@@ -272,8 +281,8 @@ fn damage_anywhere_in_the_file_is_an_error_or_harmless_but_never_a_panic() {
         }
     }
     assert!(
-        refused > 50,
-        "only {refused} of 300 were noticed, so the test damages the wrong bytes"
+        refused > 40,
+        "only {refused} of 200 were noticed, so the test damages the wrong bytes"
     );
 }
 

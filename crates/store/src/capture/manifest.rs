@@ -85,8 +85,8 @@ impl Manifest {
     }
 }
 
-/// A stable digest of names, SQL types and nullability. Not of Arrow's own text or metadata order, which may change
-/// from version to version and from run to run.
+/// A stable digest of names, SQL types and nullability. Not of Arrow's own text or metadata order,
+/// which may change from version to version and from run to run.
 pub fn schema_fingerprint(schema: &Schema) -> u64 {
     let mut hash = Xxh3::new();
     for field in schema.fields() {

@@ -1,8 +1,8 @@
 //! *Captures*: durable local copies of the results of bounded queries, published all at once.
 //!
 //! An *attempt* streams one consistent result into chunk files. When it is complete, and every file and
-//! directory is on disk, its [`Manifest`] is committed with an epoch; only then can anybody read it. An attempt
-//! that fails goes as a whole, so that rows of two snapshots are never mixed.
+//! directory is on disk, its [`Manifest`] is committed with an epoch; only then can anybody read it. An
+//! attempt that fails goes as a whole, so that rows of two snapshots are never mixed.
 //!
 //! Invariants: a published manifest names files that are complete and durable; a directory that no manifest
 //! names is garbage and goes at the next open.
@@ -11,6 +11,7 @@ mod error;
 mod manifest;
 mod position;
 mod reader;
+mod syncer;
 mod writer;
 
 use std::fs;

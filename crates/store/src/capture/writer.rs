@@ -12,6 +12,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::ipc::writer::FileWriter;
 use xxhash_rust::xxh3::Xxh3;
 
+use super::syncer::Syncer;
 use super::{CaptureError, Chunk, Manifest};
 use crate::crash_point;
 
@@ -30,6 +31,8 @@ pub struct CaptureWriter {
     root: Arc<Path>,
     manifest: Manifest,
     open: Option<OpenChunk>,
+    /// Gone once a file could not be synced: the attempt has failed.
+    syncer: Option<Syncer>,
     finished: bool,
 }
 
@@ -49,7 +52,8 @@ impl CaptureWriter {
         let dir = manifest.directory(root);
         fs::create_dir(&dir).map_err(|error| CaptureError::io(&dir, error))?;
         let root = Arc::clone(root);
-        Ok(CaptureWriter { schema, dir, root, manifest, open: None, finished: false })
+        let syncer = Some(Syncer::start(&dir)?);
+        Ok(CaptureWriter { schema, dir, root, manifest, open: None, syncer, finished: false })
     }
 
     /// The number of this attempt.
@@ -94,6 +98,7 @@ impl CaptureWriter {
         if let Some(chunk) = self.open.take() {
             self.end_chunk(chunk)?;
         }
+        self.take_syncer()?.finish()?;
         // Each directory's entry is in its parent, up to the data directory.
         let data_dir = self.root.parent().expect("captures lie in the data directory");
         for dir in self.dir.ancestors().take_while(|dir| dir.starts_with(data_dir)) {
@@ -123,16 +128,20 @@ impl CaptureWriter {
         writer.finish().map_err(|error| CaptureError::writing(&path, error))?;
         let hashing = writer.into_inner().map_err(|error| CaptureError::writing(&path, error))?;
         let (bytes, checksum) = (hashing.bytes, hashing.hash.digest());
-        hashing
+        let file_on_disk = hashing
             .inner
             .into_inner()
-            .map_err(io::IntoInnerError::into_error)
-            .and_then(|file| file.sync_all())
-            .map_err(|error| CaptureError::io(&path, error))?;
+            .map_err(|error| CaptureError::io(&path, error.into_error()))?;
+        self.syncer = Some(self.take_syncer()?.push(path, file_on_disk)?);
         self.manifest.rows += rows as u64;
         self.manifest.chunks.push(Chunk { file, rows: rows as u64, bytes, checksum });
         crash_point!("capture-chunk");
         Ok(())
+    }
+
+    fn take_syncer(&mut self) -> Result<Syncer, CaptureError> {
+        let failed = || io::Error::other("an earlier file of the attempt could not be synced");
+        self.syncer.take().ok_or_else(|| CaptureError::io(&self.dir, failed()))
     }
 
     fn check_columns(&self, batch: &RecordBatch) -> Result<(), CaptureError> {
