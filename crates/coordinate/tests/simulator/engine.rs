@@ -246,9 +246,19 @@ impl Engine {
         Ok(())
     }
 
+    /// The stage's activation is stored, and so is everything before it.
     fn check_stage_may_run(&self, world: &World, stage: usize) -> Checked {
+        self.check_stages_before(world, stage)?;
+        let stored = self.store.state.as_ref().map(|state| state.current_stage().as_usize());
+        match stored == Some(stage) {
+            true => Ok(()),
+            false => Err(format!("stage {stage} runs, the store is at stage {stored:?}")),
+        }
+    }
+
+    fn check_stages_before(&self, world: &World, stage: usize) -> Checked {
         match (0..stage).find(|before| !self.store.holds_stage(world, *before)) {
-            Some(before) => Err(format!("stage {stage} runs, stage {before} is not durable")),
+            Some(before) => Err(format!("stage {stage} is due, stage {before} is not durable")),
             None => Ok(()),
         }
     }
@@ -280,7 +290,7 @@ impl Engine {
     }
 
     fn check_handoff(&self, world: &World, from: usize, to: usize) -> Checked {
-        self.check_stage_may_run(world, to)?;
+        self.check_stages_before(world, to)?;
         let stored = self.store.state.as_ref().map_or(0, |s| s.current_stage().as_usize());
         match stored == from {
             true => Ok(()),

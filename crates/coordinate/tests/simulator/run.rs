@@ -104,12 +104,12 @@ fn count(engine: &Engine, tally: &mut Tally) {
 fn act(world: &mut World, engine: &mut Engine, rng: &mut Rng, tally: &mut Tally) -> Checked {
     match rng.below(100) {
         0..22 => return engine.execute(world),
-        22..44 => {
+        22..42 => {
             if let Some(index) = any(rng, engine.readers.len()) {
                 engine.poll(world, rng, index);
             }
         }
-        44..70 => {
+        42..66 => {
             if let Some(index) = any(rng, engine.transit.len()) {
                 let message = match rng.chance(15) {
                     true => engine.transit[index].clone(),
@@ -118,7 +118,7 @@ fn act(world: &mut World, engine: &mut Engine, rng: &mut Rng, tally: &mut Tally)
                 engine.deliver(world, message);
             }
         }
-        70..74 => {
+        66..74 => {
             if let Some(index) = any(rng, engine.discoveries.len()) {
                 engine.list(world, index);
             }
@@ -128,8 +128,8 @@ fn act(world: &mut World, engine: &mut Engine, rng: &mut Rng, tally: &mut Tally)
         86..91 if !engine.sealed.is_empty() => {
             engine.commit(rng.between(1, engine.sealed.len()));
         }
-        91..95 => engine.tell_durable(),
-        95 => world.tick = (world.tick + 1).min(LAST_TICK),
+        91..94 => engine.tell_durable(),
+        94..96 => world.tick = (world.tick + 1).min(LAST_TICK),
         96..98 => disturb(world, engine, rng, tally),
         98 => accident(engine, rng),
         _ => engine.decide(Event::Resume),

@@ -62,6 +62,7 @@ fn split(name: &str, index: usize, items: Vec<Item>) -> SplitScript {
         missing: 0..0,
         expires: false,
         first: 0,
+        beginning: 0,
         items,
         growing: false,
         end: EndKind::Open,
@@ -107,6 +108,10 @@ fn same_log(rng: &mut Rng, before: &StageScript, boundedness: Boundedness) -> St
         let mut rest = SplitScript { items: items(rng), ..partition.clone() };
         rest.first = partition.last();
         rest.end = end(boundedness);
+        // It appeared after the pin, and the predecessor read it from its beginning to its bound.
+        if boundedness == Boundedness::Continuous && rng.chance(25) {
+            rest.listed_at = rng.between(1, LAST_TICK);
+        }
         splits.push(rest);
     }
     if boundedness == Boundedness::Continuous {

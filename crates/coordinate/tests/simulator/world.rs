@@ -36,7 +36,10 @@ pub struct SplitScript {
     pub missing: std::ops::Range<usize>,
     /// It leaves the listing when the store says that it is done.
     pub expires: bool,
+    /// Where the stage must start it.
     pub first: usize,
+    /// Where the split itself begins: what a listing says of one that is not part of the pin.
+    pub beginning: usize,
     pub items: Vec<Item>,
     pub growing: bool,
     pub end: EndKind,
@@ -100,7 +103,8 @@ impl SplitScript {
     fn plan(&self, stage: &StageScript, tick: usize) -> SplitPlan {
         let start = match stage.start {
             StageStart::Handoff if self.listed_at == 0 => SplitStart::FromHandoff,
-            _ => SplitStart::At(position(self.first)),
+            _ if self.listed_at == 0 => SplitStart::At(position(self.first)),
+            _ => SplitStart::At(position(self.beginning)),
         };
         let bound = match self.end {
             EndKind::Bound { since } if since <= tick => Some(position(self.last())),
@@ -141,14 +145,15 @@ impl StageScript {
     /// The connector's derivation: a log goes on at the predecessor's ends; what appeared since the pin
     /// starts at its beginning.
     pub fn derive(&self, tick: usize, ends: &[(SplitId, Position)]) -> Vec<(SplitId, Position)> {
-        let start = |split: &SplitScript| match ends.iter().find(|(id, _)| *id == split.id) {
-            Some((_, end)) if self.follows_log => end.clone(),
-            _ => position(split.first),
+        let end = |split: &SplitScript| {
+            let end = ends.iter().find(|(id, _)| self.follows_log && *id == split.id);
+            end.map(|(_, end)| end.clone())
         };
+        let start = |split: &SplitScript| end(split).unwrap_or(position(split.first));
         let is_there =
             |split: &SplitScript| split.listed_at <= tick && !split.missing.contains(&tick);
         (self.splits.iter())
-            .filter(|split| split.listed_at == 0 || is_there(split))
+            .filter(|split| split.listed_at == 0 || end(split).is_some() || is_there(split))
             .map(|split| (split.id.clone(), start(split)))
             .collect()
     }
