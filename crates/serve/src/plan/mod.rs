@@ -1,0 +1,81 @@
+//! Planning and running queries with DataFusion, over the relations of one published version.
+//!
+//! Each session has a DataFusion state whose tables look the version up at the moment they are scanned, so a
+//! prepared plan outlives epochs and is made anew only when the catalog changes.
+//! Words: *snapshot cell* (the version that the running statement reads).
+
+mod catalog;
+mod relation;
+mod rewrite;
+mod snapshot;
+mod state;
+
+use std::sync::Arc;
+
+use datafusion::execution::{SendableRecordBatchStream, SessionState};
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::execute_stream;
+use datafusion::sql::parser::Statement as DataFusionStatement;
+use segue_types::UserError;
+use sqlparser::ast;
+
+pub(crate) use rewrite::{for_catalog_query, for_query, mentions_catalog};
+pub(crate) use snapshot::{Reading, SnapshotCell};
+pub(crate) use state::{Identity, session_state};
+
+use crate::errors::user_error;
+
+/// A session's planner.
+pub(crate) struct Planner {
+    state: Arc<SessionState>,
+    cell: Arc<SnapshotCell>,
+}
+
+impl Planner {
+    pub(crate) fn new(state: Arc<SessionState>, cell: Arc<SnapshotCell>) -> Planner {
+        Planner { state, cell }
+    }
+
+    /// What the next statement reads.
+    pub(crate) fn read(&self, reading: Reading) {
+        self.cell.set(reading);
+    }
+
+    /// What the running statement reads.
+    pub(crate) fn reading(&self) -> Reading {
+        self.cell.get()
+    }
+
+    /// The logical plan of a statement, not optimised yet.
+    pub(crate) async fn plan(
+        &self,
+        statement: ast::Statement,
+        text: &str,
+    ) -> Result<LogicalPlan, UserError> {
+        let statement = DataFusionStatement::Statement(Box::new(statement));
+        self.state.statement_to_plan(statement).await.map_err(|error| user_error(&error, text))
+    }
+
+    /// The plan of a query.
+    pub(crate) async fn plan_query(
+        &self,
+        query: ast::Query,
+        text: &str,
+    ) -> Result<LogicalPlan, UserError> {
+        self.plan(for_query(ast::Statement::Query(Box::new(query))), text).await
+    }
+
+    /// Optimises and starts a plan.
+    pub(crate) async fn run(
+        &self,
+        plan: &LogicalPlan,
+        text: &str,
+    ) -> Result<SendableRecordBatchStream, UserError> {
+        let mut state = self.state.as_ref().clone();
+        // now() is the time of the statement, not of the session.
+        state.mark_start_execution();
+        let physical =
+            state.create_physical_plan(plan).await.map_err(|error| user_error(&error, text))?;
+        execute_stream(physical, state.task_ctx()).map_err(|error| user_error(&error, text))
+    }
+}

@@ -1,0 +1,60 @@
+//! A table or materialized view as a DataFusion table: its schema is the catalog's, its rows are those of the
+//! version that the running statement reads.
+
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::DataFusionError;
+use datafusion::datasource::TableType;
+use datafusion::datasource::memory::MemorySourceConfig;
+use datafusion::logical_expr::Expr;
+use datafusion::physical_plan::ExecutionPlan;
+use segue_catalog::Object;
+
+use super::snapshot::SnapshotCell;
+
+/// A stored relation.
+#[derive(Debug)]
+pub(crate) struct StoredRelation {
+    object: Arc<Object>,
+    cell: Arc<SnapshotCell>,
+}
+
+impl StoredRelation {
+    pub(crate) fn new(object: Arc<Object>, cell: Arc<SnapshotCell>) -> StoredRelation {
+        StoredRelation { object, cell }
+    }
+}
+
+#[async_trait]
+impl TableProvider for StoredRelation {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.object.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    async fn scan(
+        &self,
+        _state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        _filters: &[Expr],
+        _limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>, DataFusionError> {
+        let reading = self.cell.get();
+        let chunks = match reading.version(self.object.id) {
+            Some(version) => crate::backend::chunks(version),
+            None => Vec::new(),
+        };
+        let source = MemorySourceConfig::try_new_exec(
+            &[chunks],
+            Arc::clone(&self.object.schema),
+            projection.cloned(),
+        )?;
+        Ok(source)
+    }
+}

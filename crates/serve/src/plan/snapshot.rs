@@ -1,0 +1,57 @@
+//! The version that a statement reads, where the tables of its plan can find it.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::backend::{Engine, Published, RelationVersion};
+use segue_types::ObjectId;
+
+/// What one statement reads: a published version, and for DML the version of its target under the write lock.
+#[derive(Clone)]
+pub(crate) struct Reading {
+    pub(crate) published: Arc<Published>,
+    /// Read instead of the published one.
+    pub(crate) locked: Option<(ObjectId, RelationVersion)>,
+}
+
+impl Reading {
+    /// The rows of a stored relation; `None` when it stores none.
+    pub(crate) fn version(&self, id: ObjectId) -> Option<&RelationVersion> {
+        match &self.locked {
+            Some((locked, version)) if *locked == id => Some(version),
+            _ => self.published.relations.get(&id),
+        }
+    }
+}
+
+/// Holds what the session's running statement reads.
+pub(crate) struct SnapshotCell {
+    engine: Engine,
+    reading: Mutex<Reading>,
+}
+
+impl SnapshotCell {
+    pub(crate) fn new(engine: Engine) -> SnapshotCell {
+        let reading = Reading { published: engine.published(), locked: None };
+        SnapshotCell { engine, reading: Mutex::new(reading) }
+    }
+
+    pub(crate) fn set(&self, reading: Reading) {
+        *self.reading.lock() = reading;
+    }
+
+    pub(crate) fn get(&self) -> Reading {
+        self.reading.lock().clone()
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+}
+
+impl std::fmt::Debug for SnapshotCell {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SnapshotCell")
+    }
+}

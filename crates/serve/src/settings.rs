@@ -1,0 +1,262 @@
+//! Session settings: what SET, RESET and SHOW know, with PostgreSQL's names and RisingWave's.
+//!
+//! A *known* setting has a default and is shown; an *ignored* one is RisingWave's, accepted and kept but without
+//! effect. Anything else is an error that names the nearest known one.
+
+use std::collections::BTreeMap;
+
+use parking_lot::RwLock;
+use segue_types::{SqlState, UserError, nearest};
+
+use crate::encode::{Style, Zone};
+
+/// The PostgreSQL version that clients are told: psql and drivers choose their queries by it.
+pub(crate) const SERVER_VERSION: &str = "15.0";
+
+/// A setting that SHOW ALL lists.
+pub(crate) struct Known {
+    pub(crate) name: &'static str,
+    pub(crate) default: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) doc: &'static str,
+}
+
+/// What values a setting takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Text,
+    Boolean,
+    Integer,
+    /// Cannot be set.
+    Internal,
+}
+
+const fn known(name: &'static str, default: &'static str, kind: Kind, doc: &'static str) -> Known {
+    Known { name, default, kind, doc }
+}
+
+/// Every known setting, by name.
+pub(crate) const KNOWN: &[Known] = &[
+    known("application_name", "", Kind::Text, "Name that the client gives itself."),
+    known("background_ddl", "off", Kind::Boolean, "CREATE returns at once and goes on as a job."),
+    known("bytea_output", "hex", Kind::Text, "Output format of bytea; only hex."),
+    known("client_encoding", "UTF8", Kind::Text, "Encoding of the client; only UTF8."),
+    known("client_min_messages", "notice", Kind::Text, "Lowest level that is sent to the client."),
+    known("datestyle", "ISO, MDY", Kind::Text, "Output style of dates; only ISO."),
+    known("default_transaction_isolation", "read committed", Kind::Text, "Accepted, no effect."),
+    known("default_transaction_read_only", "off", Kind::Boolean, "Accepted, no effect."),
+    known("extra_float_digits", "1", Kind::Integer, "Floats are always printed with all digits."),
+    known("idle_in_transaction_session_timeout", "0", Kind::Text, "Accepted, no effect."),
+    known("integer_datetimes", "on", Kind::Internal, "Timestamps are 64-bit integers."),
+    known("intervalstyle", "postgres", Kind::Text, "Output style of intervals; only postgres."),
+    known("jit", "off", Kind::Boolean, "Accepted, no effect."),
+    known("lock_timeout", "0", Kind::Text, "Accepted, no effect."),
+    known("max_identifier_length", "63", Kind::Internal, "Longest name."),
+    known("row_security", "on", Kind::Boolean, "Accepted, no effect."),
+    known("search_path", "\"$user\", public", Kind::Text, "Where names are looked up."),
+    known("server_encoding", "UTF8", Kind::Internal, "Encoding of the server."),
+    known("server_version", SERVER_VERSION, Kind::Internal, "PostgreSQL version that is spoken."),
+    known("server_version_num", "150000", Kind::Internal, "The same as a number."),
+    known("standard_conforming_strings", "on", Kind::Boolean, "Backslashes are plain characters."),
+    known("statement_timeout", "0", Kind::Text, "Milliseconds after which a query is cancelled."),
+    known("synchronize_seqscans", "on", Kind::Boolean, "Accepted, no effect."),
+    known("timezone", "UTC", Kind::Text, "Time zone in which timestamptz is printed."),
+    known("transaction_isolation", "read committed", Kind::Text, "Accepted, no effect."),
+    known("transaction_read_only", "off", Kind::Boolean, "Accepted, no effect."),
+];
+
+/// RisingWave's session settings that carry none of its prefixes.
+const IGNORED: &[&str] = &[
+    "backfill_rate_limit",
+    "batch_enable_distributed_dml",
+    "batch_parallelism",
+    "bypass_cluster_limits",
+    "cdc_source_wait_streaming_start_timeout",
+    "create_compaction_group_for_mv",
+    "dml_rate_limit",
+    "dml_wait_persistence",
+    "enable_datafusion_engine",
+    "enable_index_selection",
+    "enable_join_ordering",
+    "enable_locality_backfill",
+    "enable_share_plan",
+    "enable_two_phase_agg",
+    "force_split_distinct_agg",
+    "force_two_phase_agg",
+    "implicit_flush",
+    "max_split_range_gap",
+    "query_epoch",
+    "query_mode",
+    "sink_decouple",
+    "sink_rate_limit",
+    "slow_ddl_notification_secs",
+    "source_rate_limit",
+    "visibility_mode",
+];
+
+fn is_ignored(name: &str) -> bool {
+    name.starts_with("rw_")
+        || name.starts_with("streaming_")
+        || name.starts_with("batch_")
+        || name.contains('.')
+        || IGNORED.contains(&name)
+}
+
+/// What a session has set.
+#[derive(Debug, Default)]
+pub(crate) struct Settings(RwLock<BTreeMap<String, String>>);
+
+impl Settings {
+    /// `SET name = value`; returns the value as it is shown.
+    pub(crate) fn set(&self, name: &str, value: &str) -> Result<String, UserError> {
+        let name = name.to_ascii_lowercase();
+        let value = match KNOWN.iter().find(|known| known.name == name) {
+            Some(known) => checked(known, value)?,
+            None if is_ignored(&name) => value.to_owned(),
+            None => return Err(unknown(&name)),
+        };
+        self.0.write().insert(name, value.clone());
+        Ok(value)
+    }
+
+    /// `RESET name`, `SET name TO DEFAULT`.
+    pub(crate) fn reset(&self, name: &str) -> Result<(), UserError> {
+        let name = name.to_ascii_lowercase();
+        let known = KNOWN.iter().any(|known| known.name == name);
+        if !known && !is_ignored(&name) {
+            return Err(unknown(&name));
+        }
+        self.0.write().remove(&name);
+        Ok(())
+    }
+
+    /// `RESET ALL`.
+    pub(crate) fn reset_all(&self) {
+        self.0.write().clear();
+    }
+
+    /// The value, or the error that there is no such setting.
+    pub(crate) fn get(&self, name: &str) -> Result<String, UserError> {
+        let name = name.to_ascii_lowercase();
+        if let Some(value) = self.0.read().get(&name) {
+            return Ok(value.clone());
+        }
+        let known = KNOWN.iter().find(|known| known.name == name);
+        match known {
+            Some(known) => Ok(known.default.to_owned()),
+            None if is_ignored(&name) => Ok(String::new()),
+            None => Err(unknown(&name)),
+        }
+    }
+
+    /// Whether a boolean setting is on.
+    pub(crate) fn is_on(&self, name: &str) -> bool {
+        self.get(name).is_ok_and(|value| value == "on")
+    }
+
+    /// How values are printed.
+    pub(crate) fn style(&self) -> Style {
+        let zone = self.get("timezone").ok().and_then(|name| Zone::parse(&name));
+        Style { zone: zone.unwrap_or_default() }
+    }
+
+    /// `statement_timeout`; `None` when there is none.
+    pub(crate) fn statement_timeout(&self) -> Option<std::time::Duration> {
+        let text = self.get("statement_timeout").ok()?;
+        let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+        let number: u64 = digits.parse().ok()?;
+        let unit_ms = match text[digits.len()..].trim() {
+            "s" => 1_000,
+            "min" => 60_000,
+            _ => 1,
+        };
+        (number > 0).then(|| std::time::Duration::from_millis(number.saturating_mul(unit_ms)))
+    }
+}
+
+fn unknown(name: &str) -> UserError {
+    let error = UserError::new(
+        SqlState::UNDEFINED_OBJECT,
+        format!("unrecognized configuration parameter \"{name}\""),
+    );
+    match nearest(name, KNOWN.iter().map(|known| known.name)) {
+        Some(near) => error.with_hint(format!("Perhaps you meant \"{near}\".")),
+        None => error,
+    }
+}
+
+/// The value as it is kept, or why it cannot be.
+fn checked(known: &Known, value: &str) -> Result<String, UserError> {
+    let invalid = || {
+        UserError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("invalid value for parameter \"{}\": \"{value}\"", known.name),
+        )
+    };
+    match (known.name, known.kind) {
+        (name, Kind::Internal) => Err(UserError::new(
+            SqlState::try_from("55P02".to_owned()).expect("five ASCII characters"),
+            format!("parameter \"{name}\" cannot be changed"),
+        )),
+        (_, Kind::Boolean) => match boolean(value) {
+            Some(true) => Ok("on".to_owned()),
+            Some(false) => Ok("off".to_owned()),
+            None => Err(invalid().with_hint("Give on or off.")),
+        },
+        (_, Kind::Integer) => {
+            value.parse::<i32>().map(|number| number.to_string()).map_err(|_| invalid())
+        }
+        ("timezone", _) => match Zone::parse(value) {
+            Some(_) => Ok(value.to_owned()),
+            None => Err(invalid().with_hint("Give a name such as Europe/Berlin, or an offset.")),
+        },
+        ("client_encoding", _) => {
+            match value.to_ascii_lowercase().replace('-', "").as_str() {
+                // What is asked for is repeated; the bytes are UTF-8 in every case.
+                "utf8" | "unicode" | "sqlascii" | "sql_ascii" => Ok("UTF8".to_owned()),
+                _ => Err(invalid().with_hint("Only UTF8 is spoken.")),
+            }
+        }
+        ("datestyle", _) => Ok("ISO, MDY".to_owned()),
+        _ => Ok(value.to_owned()),
+    }
+}
+
+fn boolean(value: &str) -> Option<bool> {
+    match value.to_ascii_lowercase().as_str() {
+        "on" | "true" | "yes" | "1" | "t" => Some(true),
+        "off" | "false" | "no" | "0" | "f" => Some(false),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{KNOWN, Settings};
+
+    #[test]
+    fn known_settings_are_checked_ignored_ones_kept_and_others_refused() {
+        let settings = Settings::default();
+        assert_eq!(settings.set("Background_DDL", "TRUE").expect("a boolean"), "on");
+        assert!(settings.is_on("background_ddl"));
+        settings.set("rw_implicit_flush", "true").expect("RisingWave has it");
+        assert_eq!(settings.get("rw_implicit_flush").expect("was set"), "true");
+        settings.set("timezone", "Europe/Berlin").expect("a zone");
+
+        let error = settings.set("timezone", "Mars/Olympus").expect_err("no such zone");
+        assert_eq!(error.state.as_str(), "22023");
+        let error = settings.set("backgroud_ddl", "on").expect_err("misspelt");
+        assert_eq!(error.state.as_str(), "42704");
+        assert!(error.hint.expect("one is near").contains("background_ddl"));
+        assert!(settings.set("server_version", "9").is_err());
+
+        settings.reset_all();
+        assert!(!settings.is_on("background_ddl"));
+        assert_eq!(settings.get("timezone").expect("known"), "UTC");
+    }
+
+    #[test]
+    fn the_table_is_sorted_so_that_show_all_is() {
+        assert!(KNOWN.is_sorted_by_key(|known| known.name));
+    }
+}

@@ -1,0 +1,106 @@
+//! DELETE and TRUNCATE.
+
+use std::sync::Arc;
+
+use segue_catalog::Object;
+use segue_types::{SqlState, UserError};
+use sqlparser::ast::{self, FromTable, SetExpr, TableFactor, TableWithJoins};
+
+use super::parameters::{self, Types};
+use super::target::{self, refuse, removed};
+use super::{Call, insert, query};
+use crate::backend::{Changes, chunks};
+use crate::outcome::Outcome;
+use crate::plan::Reading;
+use crate::prepared::Parameter;
+use crate::session::{Running, Session};
+
+/// What a DELETE does: the table, and the query of the rows that go.
+struct Delete {
+    object: Arc<Object>,
+    query: ast::Query,
+}
+
+fn resolve(session: &Session, delete: &ast::Delete) -> Result<Delete, UserError> {
+    refuse(delete.returning.is_some(), "RETURNING")?;
+    refuse(delete.using.is_some(), "DELETE … USING")?;
+    let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &delete.from;
+    let [table @ TableWithJoins { relation: TableFactor::Table { name, .. }, .. }] = from.as_slice()
+    else {
+        return Err(UserError::new(SqlState::SYNTAX_ERROR, "DELETE needs one table"));
+    };
+    let object = target::table(session, name, "delete from")?;
+    let mut query = target::skeleton("SELECT * FROM t");
+    if let SetExpr::Select(select) = query.body.as_mut() {
+        select.from = vec![table.clone()];
+        select.selection.clone_from(&delete.selection);
+    }
+    Ok(Delete { object, query })
+}
+
+/// The types of a DELETE's parameters.
+pub(super) async fn prepare(
+    session: &Session,
+    delete: &ast::Delete,
+    running: &Running,
+    client_oids: &[u32],
+) -> Result<Vec<Parameter>, UserError> {
+    let delete = resolve(session, delete)?;
+    let statement = query::rewritten(&delete.query, "");
+    let (text, known) = (&running.text, Types::new());
+    Ok(parameters::plan(&session.planner, statement, text, client_oids, &known).await?.0)
+}
+
+/// Runs a DELETE under the table's write lock.
+pub(super) async fn execute(
+    session: &mut Session,
+    delete: &ast::Delete,
+    call: &Call,
+    running: &Running,
+) -> Result<Outcome, UserError> {
+    let delete = resolve(session, delete)?;
+    let writer = session.engine.table(delete.object.id).await?;
+    let published = session.engine.published();
+    let locked = Some((delete.object.id, writer.version().clone()));
+    session.planner.read(Reading { published, locked });
+
+    let text = &running.text;
+    let statement = query::rewritten(&delete.query, "");
+    let values = &call.parameters;
+    let plan = parameters::plan_with_values(&session.planner, statement, text, values).await?;
+    let batches = insert::collect(session.planner.run(&plan, text).await?, running).await?;
+    let all: Vec<usize> = (0..delete.object.schema.fields().len()).collect();
+    let mut changes: Vec<Changes> = Vec::new();
+    let mut count = 0;
+    for batch in batches.iter().filter(|batch| batch.num_rows() > 0) {
+        count += batch.num_rows();
+        let rows = target::rows(&delete.object, &all, batch.columns(), batch.num_rows())?;
+        changes.push(removed(&delete.object, rows));
+    }
+    if count > 0 {
+        running.check()?;
+        writer.write(changes).await?;
+    }
+    session.wrote();
+    Ok(Outcome::Done(format!("DELETE {count}")))
+}
+
+/// Runs a TRUNCATE: every row goes.
+pub(super) async fn truncate(
+    session: &mut Session,
+    truncate: &ast::Truncate,
+    running: &Running,
+) -> Result<Outcome, UserError> {
+    for table in &truncate.table_names {
+        let object = target::table(session, &table.name, "truncate")?;
+        let writer = session.engine.table(object.id).await?;
+        let rows = chunks(writer.version()).into_iter().filter(|rows| rows.num_rows() > 0);
+        let changes: Vec<Changes> = rows.map(|rows| removed(&object, rows)).collect();
+        running.check()?;
+        if !changes.is_empty() {
+            writer.write(changes).await?;
+        }
+    }
+    session.wrote();
+    Ok(Outcome::done("TRUNCATE TABLE"))
+}

@@ -1,0 +1,328 @@
+//! INSERT. Literal rows become columns directly; everything else is planned as a query whose columns are cast to
+//! the table's.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch};
+use arrow::compute::can_cast_types;
+use datafusion::common::{ExprSchema, ScalarValue};
+use datafusion::logical_expr::{ExprSchemable, LogicalPlan, LogicalPlanBuilder, col};
+use segue_catalog::Object;
+use segue_types::{SqlState, SqlType, UserError, sql_type_of};
+use sqlparser::ast::{self, Expr, SetExpr, TableObject, UnaryOperator, Value};
+
+use super::parameters::{self, Types, placeholder};
+use super::target::{self, added, column_type, refuse};
+use super::{Call, query};
+use crate::errors::user_error;
+use crate::outcome::Outcome;
+use crate::prepared::Parameter;
+use crate::session::{Running, Session};
+use crate::values::{null_of, scalar_of_text};
+
+/// Where the rows go.
+struct Target {
+    object: Arc<Object>,
+    columns: Vec<usize>,
+}
+
+fn resolve(session: &Session, insert: &ast::Insert) -> Result<Target, UserError> {
+    refuse(insert.returning.is_some(), "RETURNING")?;
+    refuse(insert.on.is_some(), "ON CONFLICT in INSERT").map_err(|error| {
+        error.with_hint("Say ON CONFLICT in CREATE TABLE; a PRIMARY KEY overwrites by default.")
+    })?;
+    refuse(insert.overwrite || insert.replace_into, "INSERT OVERWRITE")?;
+    refuse(!insert.assignments.is_empty(), "INSERT SET")?;
+    let TableObject::TableName(name) = &insert.table else {
+        return Err(UserError::unsupported("INSERT into a function is not supported"));
+    };
+    let object = target::table(session, name, "insert into")?;
+    let names: Vec<String> = insert
+        .columns
+        .iter()
+        .filter_map(|name| name.0.last().and_then(|part| part.as_ident()).map(target::folded))
+        .collect();
+    let columns = target::columns(&object, &names)?;
+    Ok(Target { object, columns })
+}
+
+/// The types of an INSERT's parameters: a placeholder that is a whole value has its column's.
+pub(super) async fn prepare(
+    session: &Session,
+    insert: &ast::Insert,
+    running: &Running,
+    client_oids: &[u32],
+) -> Result<Vec<Parameter>, UserError> {
+    let target = resolve(session, insert)?;
+    let Some(source) = &insert.source else { return Ok(Vec::new()) };
+    let mut known = Types::new();
+    let mut note = |exprs: &mut dyn Iterator<Item = &Expr>| {
+        for (expr, column) in exprs.zip(&target.columns) {
+            if let Some(number) = placeholder(expr) {
+                known.insert(number, column_type(&target.object.schema, *column));
+            }
+        }
+    };
+    match source.body.as_ref() {
+        SetExpr::Values(values) => values.rows.iter().for_each(|row| note(&mut row.iter())),
+        SetExpr::Select(select) => {
+            note(&mut select.projection.iter().filter_map(|item| match item {
+                ast::SelectItem::UnnamedExpr(expr)
+                | ast::SelectItem::ExprWithAlias { expr, .. } => Some(expr),
+                _ => None,
+            }));
+        }
+        _ => {}
+    }
+    let statement = query::rewritten(&without_defaults(source), &running.text);
+    let mut typed = statement.clone();
+    parameters::with_types(&mut typed, &known);
+    let planned =
+        parameters::plan(&session.planner, typed, &running.text, client_oids, &known).await?;
+    Ok(planned.0)
+}
+
+/// Runs an INSERT.
+pub(super) async fn execute(
+    session: &mut Session,
+    insert: &ast::Insert,
+    call: &Call,
+    running: &Running,
+) -> Result<Outcome, UserError> {
+    let target = resolve(session, insert)?;
+    let batches = match &insert.source {
+        None => vec![target::rows(&target.object, &[], &[], 1)?],
+        Some(source) => match literal_rows(&target, source, &call.parameters)? {
+            Some(batch) => vec![batch],
+            None => query_rows(session, &target, source, call, running).await?,
+        },
+    };
+    let count: usize = batches.iter().map(RecordBatch::num_rows).sum();
+    write(session, &target.object, batches, running).await?;
+    Ok(Outcome::Done(format!("INSERT 0 {count}")))
+}
+
+/// Adds rows to a table; returns when they are durable and visible.
+pub(super) async fn write(
+    session: &mut Session,
+    object: &Object,
+    batches: Vec<RecordBatch>,
+    running: &Running,
+) -> Result<(), UserError> {
+    running.check()?;
+    let batches: Vec<RecordBatch> =
+        batches.into_iter().filter(|batch| batch.num_rows() > 0).collect();
+    if batches.is_empty() {
+        return Ok(());
+    }
+    let writer = session.engine.table(object.id).await?;
+    let changes = batches.into_iter().map(|batch| added(object, batch)).collect();
+    writer.write(changes).await?;
+    session.wrote();
+    Ok(())
+}
+
+/// The rows of VALUES when each value is a literal or a parameter; `None` when one is more than that.
+fn literal_rows(
+    target: &Target,
+    source: &ast::Query,
+    parameters: &[ScalarValue],
+) -> Result<Option<RecordBatch>, UserError> {
+    let SetExpr::Values(values) = source.body.as_ref() else { return Ok(None) };
+    if source.with.is_some() || source.order_by.is_some() || source.limit_clause.is_some() {
+        return Ok(None);
+    }
+    for row in &values.rows {
+        check_width(row.len(), target)?;
+    }
+    let width = values.rows.first().map_or(0, |row| row.len());
+    let given = &target.columns[..width];
+    let mut columns: Vec<ArrayRef> = Vec::with_capacity(width);
+    for (place, column) in given.iter().enumerate() {
+        let ty = column_type(&target.object.schema, *column);
+        let exprs = values.rows.iter().map(|row| &row[place]);
+        let texts: Option<Vec<Option<String>>> =
+            exprs.clone().map(|expr| literal_text(expr, &ty)).collect();
+        match texts {
+            Some(texts) => {
+                let texts = texts.iter().map(Option::as_deref);
+                columns.push(crate::values::column_of_texts(&ty, texts)?);
+            }
+            None => match scalars(exprs, &ty, parameters)? {
+                Some(array) => columns.push(array),
+                None => return Ok(None),
+            },
+        }
+    }
+    target::rows(&target.object, given, &columns, values.rows.len()).map(Some)
+}
+
+/// A column of literals and parameters mixed.
+fn scalars<'a>(
+    exprs: impl Iterator<Item = &'a Expr>,
+    ty: &SqlType,
+    parameters: &[ScalarValue],
+) -> Result<Option<ArrayRef>, UserError> {
+    let mut values = Vec::new();
+    for expr in exprs {
+        let value = match (placeholder(expr), literal_text(expr, ty)) {
+            (Some(number), _) => {
+                let value = parameters.get(number - 1).ok_or_else(|| {
+                    UserError::new(
+                        SqlState::UNDEFINED_PARAMETER,
+                        format!("there is no parameter ${number}"),
+                    )
+                })?;
+                value.cast_to(&ty.arrow_type()).map_err(|error| user_error(&error, ""))?
+            }
+            (None, Some(Some(text))) => scalar_of_text(ty, &text)?,
+            (None, Some(None)) => null_of(ty),
+            (None, None) => return Ok(None),
+        };
+        values.push(value);
+    }
+    ScalarValue::iter_to_array(values).map(Some).map_err(|error| user_error(&error, ""))
+}
+
+/// The text of a literal that its column reads as PostgreSQL would; `None` for anything else.
+/// A fraction for a whole-number column is not such a literal: it is rounded, which a query does.
+fn literal_text(expr: &Expr, ty: &SqlType) -> Option<Option<String>> {
+    match expr {
+        Expr::Value(value) => match &value.value {
+            Value::Null => Some(None),
+            Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => {
+                Some(Some(text.clone()))
+            }
+            Value::Boolean(value) if *ty == SqlType::Boolean => Some(Some(value.to_string())),
+            Value::Number(text, _) if takes_number(ty, text) => Some(Some(text.clone())),
+            _ => None,
+        },
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match expr.as_ref() {
+            Expr::Value(value) => match &value.value {
+                Value::Number(text, _) if takes_number(ty, text) => Some(Some(format!("-{text}"))),
+                _ => None,
+            },
+            _ => None,
+        },
+        Expr::Identifier(_) if is_default(expr) => Some(None),
+        _ => None,
+    }
+}
+
+fn takes_number(ty: &SqlType, text: &str) -> bool {
+    match ty {
+        SqlType::SmallInt | SqlType::Integer | SqlType::BigInt => {
+            text.bytes().all(|c| c.is_ascii_digit())
+        }
+        SqlType::Real | SqlType::Double | SqlType::Numeric { .. } => true,
+        _ => false,
+    }
+}
+
+fn is_default(expr: &Expr) -> bool {
+    matches!(expr, Expr::Identifier(name)
+        if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("default"))
+}
+
+/// DEFAULT is NULL: columns have no other default.
+fn without_defaults(source: &ast::Query) -> ast::Query {
+    let mut source = source.clone();
+    if let SetExpr::Values(values) = source.body.as_mut() {
+        for expr in values.rows.iter_mut().flat_map(|row| row.iter_mut()) {
+            if is_default(expr) {
+                *expr = Expr::value(Value::Null);
+            }
+        }
+    }
+    source
+}
+
+async fn query_rows(
+    session: &Session,
+    target: &Target,
+    source: &ast::Query,
+    call: &Call,
+    running: &Running,
+) -> Result<Vec<RecordBatch>, UserError> {
+    let text = &running.text;
+    let statement = query::rewritten(&without_defaults(source), &call.source);
+    let values = &call.parameters;
+    let plan = parameters::plan_with_values(&session.planner, statement, text, values).await?;
+    let width = plan.schema().fields().len();
+    check_width(width, target)?;
+    let given = &target.columns[..width];
+    let plan = cast_columns(plan, &target.object, given, text)?;
+    let stream = session.planner.run(&plan, text).await?;
+    let batches = collect(stream, running).await?;
+    batches
+        .iter()
+        .map(|batch| target::rows(&target.object, given, batch.columns(), batch.num_rows()))
+        .collect()
+}
+
+/// All batches of a stream, unless the statement is cancelled.
+pub(super) async fn collect(
+    stream: datafusion::execution::SendableRecordBatchStream,
+    running: &Running,
+) -> Result<Vec<RecordBatch>, UserError> {
+    tokio::select! {
+        biased;
+        () = running.cancel.cancelled() => Err(crate::errors::canceled()),
+        batches = datafusion::physical_plan::common::collect(stream) => {
+            batches.map_err(|error| user_error(&error, &running.text))
+        }
+    }
+}
+
+fn check_width(width: usize, target: &Target) -> Result<(), UserError> {
+    if width > target.columns.len() {
+        return Err(UserError::new(
+            SqlState::SYNTAX_ERROR,
+            "INSERT has more expressions than target columns",
+        ));
+    }
+    Ok(())
+}
+
+/// Casts a query's columns to those of the table.
+pub(super) fn cast_columns(
+    plan: LogicalPlan,
+    object: &Object,
+    given: &[usize],
+    text: &str,
+) -> Result<LogicalPlan, UserError> {
+    let mut casts = Vec::with_capacity(given.len());
+    for (column, place) in plan.schema().columns().into_iter().zip(given) {
+        let wanted = object.schema.field(*place);
+        let found = plan.schema().field_from_column(&column).map_err(|e| user_error(&e, text))?;
+        if !can_cast_types(found.data_type(), wanted.data_type()) {
+            return Err(mismatch(wanted, found));
+        }
+        let cast = col(column).cast_to(wanted.data_type(), plan.schema());
+        let name = format!("column{}", casts.len());
+        casts.push(cast.map_err(|error| user_error(&error, text))?.alias(name));
+    }
+    LogicalPlanBuilder::from(plan)
+        .project(casts)
+        .and_then(LogicalPlanBuilder::build)
+        .map_err(|error| user_error(&error, text))
+}
+
+pub(super) fn mismatch(
+    wanted: &arrow::datatypes::Field,
+    found: &arrow::datatypes::Field,
+) -> UserError {
+    let name = |field| {
+        sql_type_of(field).map_or_else(|| field.data_type().to_string(), |ty| ty.to_string())
+    };
+    UserError::new(
+        SqlState::DATATYPE_MISMATCH,
+        format!(
+            "column \"{}\" is of type {} but expression is of type {}",
+            wanted.name(),
+            name(wanted),
+            name(found)
+        ),
+    )
+    .with_hint("You will need to rewrite or cast the expression.")
+}

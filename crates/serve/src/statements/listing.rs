@@ -1,0 +1,153 @@
+//! SHOW SOURCES, STAGES, TABLES, VIEWS, MATERIALIZED VIEWS, JOBS, CREATE ….
+
+use segue_catalog::{Object, RelationKind};
+use segue_sql::{ObjectKind, Show, Shown};
+use segue_types::{SqlState, UserError};
+
+use super::show::table;
+use crate::backend::shown_definition;
+use crate::outcome::Outcome;
+use crate::session::Session;
+
+/// Runs SHOW.
+pub(super) async fn show(session: &Session, show: &Show) -> Result<Outcome, UserError> {
+    match &show.what {
+        Shown::Sources => Ok(names(session, show, RelationKind::Source)),
+        Shown::Tables => Ok(names(session, show, RelationKind::Table)),
+        Shown::Views => Ok(names(session, show, RelationKind::View)),
+        Shown::MaterializedViews => Ok(names(session, show, RelationKind::MaterializedView)),
+        Shown::Stages => stages(session, show),
+        Shown::Jobs => jobs(session).await,
+        Shown::Create(kind, name) => create(session, *kind, name.as_str()),
+    }
+}
+
+/// Whether a name matches LIKE.
+fn is_wanted(show: &Show, name: &str) -> bool {
+    show.like.as_deref().is_none_or(|pattern| like(pattern.as_bytes(), name.as_bytes()))
+}
+
+/// SQL's LIKE: `%` any run, `_` any one, `\` takes the next as it is.
+fn like(pattern: &[u8], text: &[u8]) -> bool {
+    match (pattern, text) {
+        ([], _) => text.is_empty(),
+        ([b'%', rest @ ..], _) => {
+            (0..=text.len()).any(|skipped| like(rest, &text[skipped..]))
+        }
+        ([b'\\', wanted, rest @ ..], [found, left @ ..]) => wanted == found && like(rest, left),
+        ([b'_', rest @ ..], [_, left @ ..]) => like(rest, left),
+        ([wanted, rest @ ..], [found, left @ ..]) => wanted == found && like(rest, left),
+        (_, []) => false,
+    }
+}
+
+fn names(session: &Session, show: &Show, kind: RelationKind) -> Outcome {
+    let reading = session.planner.reading();
+    let objects = reading.published.catalog.iter();
+    let mut names: Vec<String> = objects
+        .filter(|object| object.relation_kind() == kind && is_wanted(show, &object.name))
+        .map(|object| object.name.clone())
+        .collect();
+    names.sort();
+    table("SHOW", &[("Name", names)])
+}
+
+fn stages(session: &Session, show: &Show) -> Result<Outcome, UserError> {
+    let reading = session.planner.reading();
+    let catalog = &reading.published.catalog;
+    let mut objects: Vec<_> = match &show.from {
+        Some(name) => {
+            let object = catalog.by_name(name.as_str()).ok_or_else(|| unknown(name.as_str()))?;
+            vec![object]
+        }
+        None => catalog.iter().collect(),
+    };
+    objects.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut columns: [Vec<String>; 6] = Default::default();
+    for object in objects {
+        for stage in object.stages().iter().filter(|stage| is_wanted(show, &stage.name)) {
+            columns[0].push(object.name.clone());
+            columns[1].push(stage.name.clone());
+            columns[2].push(stage.connector.clone());
+            columns[3].push(stage.boundedness.to_string());
+            columns[4].push(stage.semantics.to_string());
+            let continuity = stage.continuity.map(|continuity| continuity.to_string());
+            columns[5].push(continuity.unwrap_or_default());
+        }
+    }
+    let [sources, stages, connectors, boundedness, semantics, continuity] = columns;
+    Ok(table(
+        "SHOW",
+        &[
+            ("Source", sources),
+            ("Stage", stages),
+            ("Connector", connectors),
+            ("Boundedness", boundedness),
+            ("Rows", semantics),
+            ("Continuity", continuity),
+        ],
+    ))
+}
+
+async fn jobs(session: &Session) -> Result<Outcome, UserError> {
+    let status = session.engine.status().await?;
+    let mut columns: [Vec<String>; 4] = Default::default();
+    for job in status.jobs {
+        columns[0].push(job.id.to_string());
+        columns[1].push(job.name);
+        columns[2].push(job.state.to_string());
+        columns[3].push(job.error.unwrap_or(job.progress));
+    }
+    let [ids, names, states, progress] = columns;
+    Ok(table(
+        "SHOW",
+        &[("Id", ids), ("Object", names), ("State", states), ("Progress", progress)],
+    ))
+}
+
+fn create(session: &Session, kind: ObjectKind, name: &str) -> Result<Outcome, UserError> {
+    let wanted = match kind {
+        ObjectKind::Source => RelationKind::Source,
+        ObjectKind::Table => RelationKind::Table,
+        ObjectKind::View => RelationKind::View,
+        ObjectKind::MaterializedView => RelationKind::MaterializedView,
+    };
+    let reading = session.planner.reading();
+    let object = reading.published.catalog.by_name(name).ok_or_else(|| unknown(name))?;
+    if object.relation_kind() != wanted {
+        return Err(UserError::new(
+            SqlState::WRONG_OBJECT_TYPE,
+            format!("\"{name}\" is not a {wanted}"),
+        )
+        .with_hint(format!("It is a {}.", object.relation_kind())));
+    }
+    let definition = definition(session, object);
+    Ok(table("SHOW", &[("Name", vec![name.to_owned()]), ("Create Sql", vec![definition])]))
+}
+
+fn definition(session: &Session, object: &Object) -> String {
+    shown_definition(object, session.engine.registry())
+}
+
+fn unknown(name: &str) -> UserError {
+    UserError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{name}\" does not exist"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::like;
+
+    #[test]
+    fn like_matches_runs_single_characters_and_escapes() {
+        for (pattern, text, expected) in [
+            ("o%", "orders", true),
+            ("%s", "orders", true),
+            ("o_ders", "orders", true),
+            ("o\\_ders", "orders", false),
+            ("order", "orders", false),
+            ("%", "", true),
+        ] {
+            assert_eq!(like(pattern.as_bytes(), text.as_bytes()), expected, "{pattern} {text}");
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! The path around the planner: `SELECT columns FROM relation WHERE key = value AND …` is one look into the index.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch};
+use arrow::datatypes::Schema;
+use datafusion::common::ScalarValue;
+use segue_catalog::{Object, ObjectState};
+use segue_types::{SqlType, UserError, sql_type_of};
+use sqlparser::ast::{
+    BinaryOperator, Expr, GroupByExpr, Query, Select, SelectItem, SetExpr, TableFactor,
+    UnaryOperator, Value,
+};
+
+use super::parameters::placeholder;
+use super::target::folded;
+use crate::plan::Reading;
+use crate::values::scalar_of_text;
+
+/// The answer, when the query is a lookup; `None` sends it to the planner, which knows all the rest, errors
+/// included.
+pub(super) fn execute(
+    reading: &Reading,
+    query: &Query,
+    parameters: &[ScalarValue],
+) -> Result<Option<RecordBatch>, UserError> {
+    let Some(lookup) = analyse(reading, query, parameters) else { return Ok(None) };
+    let Some(version) = reading.version(lookup.object.id) else { return Ok(None) };
+    let Some(found) = crate::backend::lookup(version, &lookup.key) else { return Ok(None) };
+    let columns: Vec<ArrayRef> =
+        lookup.columns.iter().map(|(column, _)| Arc::clone(found.column(*column))).collect();
+    let fields: Vec<_> = lookup
+        .columns
+        .iter()
+        .map(|(column, name)| lookup.object.schema.field(*column).clone().with_name(name))
+        .collect();
+    let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(found.num_rows()));
+    RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)
+        .map(Some)
+        .map_err(|error| UserError::internal(format!("a lookup's columns do not fit: {error}")))
+}
+
+/// A lookup.
+struct Lookup {
+    object: Arc<Object>,
+    /// Columns and the names that they are shown under.
+    columns: Vec<(usize, String)>,
+    /// One row of the key's columns, in the key's order.
+    key: Vec<ArrayRef>,
+}
+
+fn analyse(reading: &Reading, query: &Query, parameters: &[ScalarValue]) -> Option<Lookup> {
+    let select = plain_select(query)?;
+    let [from] = select.from.as_slice() else { return None };
+    let TableFactor::Table { name, alias, args: None, .. } = &from.relation else { return None };
+    if !from.joins.is_empty() {
+        return None;
+    }
+    let [part] = name.0.as_slice() else { return None };
+    let table = folded(part.as_ident()?);
+    let object = reading.published.catalog.by_name(&table)?;
+    if object.key.is_empty() || !object.is_stored() || object.state != ObjectState::Ready {
+        return None;
+    }
+    let visible = match alias {
+        Some(alias) if alias.columns.is_empty() => folded(&alias.name),
+        Some(_) => return None,
+        None => table,
+    };
+    let mut values: Vec<Option<ScalarValue>> = vec![None; object.key.len()];
+    conditions(select.selection.as_ref()?, object, &visible, parameters, &mut values)?;
+    let key = values
+        .into_iter()
+        .map(|value| value?.to_array().ok())
+        .collect::<Option<Vec<ArrayRef>>>()?;
+    let columns = projection(select, object, &visible)?;
+    Some(Lookup { object: Arc::clone(object), columns, key })
+}
+
+/// The SELECT of a query that has nothing else.
+fn plain_select(query: &Query) -> Option<&Select> {
+    let bare = query.with.is_none()
+        && query.order_by.is_none()
+        && query.limit_clause.is_none()
+        && query.fetch.is_none()
+        && query.pipe_operators.is_empty();
+    let SetExpr::Select(select) = query.body.as_ref() else { return None };
+    let plain = bare
+        && select.distinct.is_none()
+        && select.top.is_none()
+        && select.exclude.is_none()
+        && select.into.is_none()
+        && select.having.is_none()
+        && select.qualify.is_none()
+        && select.prewhere.is_none()
+        && select.lateral_views.is_empty()
+        && select.connect_by.is_empty()
+        && select.named_window.is_empty()
+        && matches!(&select.group_by, GroupByExpr::Expressions(exprs, modifiers)
+            if exprs.is_empty() && modifiers.is_empty());
+    plain.then_some(select)
+}
+
+/// Fills the key's values from `a = 1 AND b = $1`; `None` when the condition is anything more or less.
+fn conditions(
+    condition: &Expr,
+    object: &Object,
+    visible: &str,
+    parameters: &[ScalarValue],
+    values: &mut [Option<ScalarValue>],
+) -> Option<()> {
+    match condition {
+        Expr::Nested(inner) => conditions(inner, object, visible, parameters, values),
+        Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
+            conditions(left, object, visible, parameters, values)?;
+            conditions(right, object, visible, parameters, values)
+        }
+        Expr::BinaryOp { left, op: BinaryOperator::Eq, right } => {
+            let (column, value) = match column_of(left, object, visible) {
+                Some(column) => (column, right),
+                None => (column_of(right, object, visible)?, left),
+            };
+            let place = object.key.iter().position(|key| *key == column)?;
+            let ty = sql_type_of(object.schema.field(column))?;
+            let value = constant(value, &ty, parameters)?;
+            // The same column twice is the planner's to judge.
+            values[place].replace(value).is_none().then_some(())
+        }
+        _ => None,
+    }
+}
+
+fn column_of(expr: &Expr, object: &Object, visible: &str) -> Option<usize> {
+    let name = match expr {
+        Expr::Identifier(name) => folded(name),
+        Expr::CompoundIdentifier(parts) => match parts.as_slice() {
+            [table, name] if folded(table) == visible => folded(name),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    object.schema.fields().iter().position(|field| *field.name() == name)
+}
+
+/// A constant of the key's own type; NULL and values of other types go to the planner.
+fn constant(expr: &Expr, ty: &SqlType, parameters: &[ScalarValue]) -> Option<ScalarValue> {
+    if let Some(number) = placeholder(expr) {
+        let value = parameters.get(number - 1)?;
+        if value.is_null() {
+            return None;
+        }
+        return if value.data_type() == ty.arrow_type() {
+            Some(value.clone())
+        } else {
+            whole_number(value, ty)
+        };
+    }
+    let whole = matches!(ty, SqlType::SmallInt | SqlType::Integer | SqlType::BigInt);
+    let text = match expr {
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedString(text) => text.clone(),
+            Value::Number(text, _) if whole => text.clone(),
+            _ => return None,
+        },
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match expr.as_ref() {
+            Expr::Value(value) => match &value.value {
+                Value::Number(text, _) if whole => format!("-{text}"),
+                _ => return None,
+            },
+            _ => return None,
+        },
+        _ => return None,
+    };
+    scalar_of_text(ty, &text).ok()
+}
+
+/// Drivers send the smallest integer type that holds the value.
+fn whole_number(value: &ScalarValue, ty: &SqlType) -> Option<ScalarValue> {
+    let integral = matches!(
+        value,
+        ScalarValue::Int16(_) | ScalarValue::Int32(_) | ScalarValue::Int64(_)
+    );
+    let whole = matches!(ty, SqlType::SmallInt | SqlType::Integer | SqlType::BigInt);
+    if integral && whole { value.cast_to(&ty.arrow_type()).ok() } else { None }
+}
+
+fn projection(select: &Select, object: &Object, visible: &str) -> Option<Vec<(usize, String)>> {
+    let fields = object.schema.fields();
+    let mut columns = Vec::new();
+    for item in &select.projection {
+        match item {
+            SelectItem::Wildcard(options) if options.to_string().is_empty() => {
+                columns.extend(
+                    fields.iter().enumerate().map(|(index, field)| (index, field.name().clone())),
+                );
+            }
+            SelectItem::UnnamedExpr(expr) => {
+                let column = column_of(expr, object, visible)?;
+                columns.push((column, fields[column].name().clone()));
+            }
+            SelectItem::ExprWithAlias { expr, alias } => {
+                columns.push((column_of(expr, object, visible)?, folded(alias)));
+            }
+            _ => return None,
+        }
+    }
+    Some(columns)
+}

@@ -1,0 +1,183 @@
+//! The target of INSERT, UPDATE, DELETE and COPY: the table, its columns, and what its rows must satisfy.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, RecordBatch, UInt8Array};
+use arrow::datatypes::SchemaRef;
+use segue_catalog::{Object, RelationKind};
+use segue_types::{Op, SqlState, SqlType, UserError, nearest, sql_type_of};
+use sqlparser::ast;
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::parser::Parser;
+
+use crate::backend::{Changes, Ops};
+use crate::encode::{Column, Style, to_text};
+use crate::session::Session;
+
+/// The table of this name, or why it cannot be written.
+pub(super) fn table(
+    session: &Session,
+    name: &ast::ObjectName,
+    verb: &str,
+) -> Result<Arc<Object>, UserError> {
+    let parts: Vec<String> = name.0.iter().map(part).collect();
+    let (schema, name) = match parts.as_slice() {
+        [name] => ("public", name.as_str()),
+        [.., schema, name] => (schema.as_str(), name.as_str()),
+        [] => return Err(UserError::new(SqlState::SYNTAX_ERROR, "a table's name is missing")),
+    };
+    let reading = session.planner.reading();
+    let catalog = &reading.published.catalog;
+    let object = if schema == "public" { catalog.by_name(name) } else { None };
+    let Some(object) = object else {
+        let message = format!("relation \"{name}\" does not exist");
+        return Err(UserError::new(SqlState::UNDEFINED_TABLE, message));
+    };
+    match object.relation_kind() {
+        RelationKind::Table => Ok(Arc::clone(object)),
+        kind => Err(UserError::new(
+            SqlState::WRONG_OBJECT_TYPE,
+            format!("cannot {verb} {kind} \"{name}\""),
+        )
+        .with_hint("Only tables can be written.")),
+    }
+}
+
+/// A part of a name, folded to lower case unless it was quoted.
+fn part(part: &ast::ObjectNamePart) -> String {
+    match part {
+        ast::ObjectNamePart::Identifier(ident) => folded(ident),
+        other => other.to_string(),
+    }
+}
+
+/// An identifier as PostgreSQL folds it.
+pub(super) fn folded(ident: &ast::Ident) -> String {
+    if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_lowercase() }
+}
+
+/// The column of this name.
+pub(super) fn column(object: &Object, name: &str) -> Result<usize, UserError> {
+    let fields = object.schema.fields();
+    fields.iter().position(|field| field.name() == name).ok_or_else(|| {
+        let error = UserError::new(
+            SqlState::UNDEFINED_COLUMN,
+            format!("column \"{name}\" of relation \"{}\" does not exist", object.name),
+        );
+        match nearest(name, fields.iter().map(|field| field.name().as_str())) {
+            Some(near) => error.with_hint(format!("Perhaps you meant \"{near}\".")),
+            None => error,
+        }
+    })
+}
+
+/// The columns of a list; all of them for an empty one.
+pub(super) fn columns(object: &Object, names: &[String]) -> Result<Vec<usize>, UserError> {
+    if names.is_empty() {
+        return Ok((0..object.schema.fields().len()).collect());
+    }
+    let mut found = Vec::with_capacity(names.len());
+    for name in names {
+        let index = column(object, name)?;
+        if found.contains(&index) {
+            return Err(UserError::new(
+                SqlState::DUPLICATE_COLUMN,
+                format!("column \"{name}\" specified more than once"),
+            ));
+        }
+        found.push(index);
+    }
+    Ok(found)
+}
+
+/// The SQL type of a table's column.
+pub(super) fn column_type(schema: &SchemaRef, index: usize) -> SqlType {
+    sql_type_of(schema.field(index)).expect("declared columns have SQL types")
+}
+
+/// A batch of the table's schema from the columns that a statement gives; the others are NULL.
+pub(super) fn rows(
+    object: &Object,
+    given: &[usize],
+    columns: &[ArrayRef],
+    count: usize,
+) -> Result<RecordBatch, UserError> {
+    let fields = object.schema.fields().iter().enumerate();
+    let arrays = fields
+        .map(|(index, field)| match given.iter().position(|column| *column == index) {
+            Some(place) => checked_text(field, &columns[place]),
+            None => Ok(arrow::array::new_null_array(field.data_type(), count)),
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    check_nulls(object, &arrays)?;
+    let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(count));
+    RecordBatch::try_new_with_options(Arc::clone(&object.schema), arrays, &options)
+        .map_err(|error| UserError::internal(format!("rows do not fit their table: {error}")))
+}
+
+/// A query knows uuid and jsonb only as text; what is stored has been checked.
+fn checked_text(field: &arrow::datatypes::Field, array: &ArrayRef) -> Result<ArrayRef, UserError> {
+    match sql_type_of(field) {
+        Some(ty @ (SqlType::Uuid | SqlType::Jsonb)) => {
+            use arrow::array::AsArray;
+            crate::values::column_of_texts(&ty, array.as_string::<i32>().iter())
+        }
+        _ => Ok(Arc::clone(array)),
+    }
+}
+
+fn check_nulls(object: &Object, arrays: &[ArrayRef]) -> Result<(), UserError> {
+    for (field, array) in object.schema.fields().iter().zip(arrays) {
+        if field.is_nullable() || array.null_count() == 0 {
+            continue;
+        }
+        let row = (0..array.len()).find(|row| array.is_null(*row)).unwrap_or(0);
+        let shown: Vec<String> = object
+            .schema
+            .fields()
+            .iter()
+            .zip(arrays)
+            .map(|(field, array)| {
+                let text = Column::new(field, array).ok().and_then(|column| {
+                    to_text(&column, row, &Style::default())
+                });
+                text.unwrap_or_else(|| "null".to_owned())
+            })
+            .collect();
+        return Err(UserError::new(
+            SqlState::NOT_NULL_VIOLATION,
+            format!(
+                "null value in column \"{}\" of relation \"{}\" violates not-null constraint",
+                field.name(),
+                object.name
+            ),
+        )
+        .with_detail(format!("Failing row contains ({}).", shown.join(", "))));
+    }
+    Ok(())
+}
+
+/// Rows that come: the one row of their key in a keyed table, one more row in any other.
+pub(super) fn added(object: &Object, rows: RecordBatch) -> Changes {
+    let ops = if object.key.is_empty() { Ops::Insert } else { Ops::Put };
+    Changes { rows, ops }
+}
+
+/// Rows that go.
+pub(super) fn removed(object: &Object, rows: RecordBatch) -> Changes {
+    let op = if object.key.is_empty() { Op::Retract } else { Op::Remove };
+    let codes = UInt8Array::from(vec![op as u8; rows.num_rows()]);
+    Changes { rows, ops: Ops::Each(codes) }
+}
+
+/// A query of our own making, to be filled in.
+pub(super) fn skeleton(text: &'static str) -> ast::Query {
+    let mut parser =
+        Parser::new(&PostgreSqlDialect {}).try_with_sql(text).expect("our own text has tokens");
+    *parser.parse_query().expect("our own text is a query")
+}
+
+/// Refuses a clause by its name.
+pub(super) fn refuse(present: bool, what: &str) -> Result<(), UserError> {
+    if present { Err(UserError::unsupported(format!("{what} is not supported"))) } else { Ok(()) }
+}

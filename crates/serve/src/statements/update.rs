@@ -1,0 +1,174 @@
+//! UPDATE: a query gives each row that changes, as it was and as it will be.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch};
+use arrow::compute::can_cast_types;
+use datafusion::common::ExprSchema;
+use datafusion::logical_expr::{ExprSchemable, LogicalPlan, LogicalPlanBuilder, col};
+use datafusion::prelude::Expr as PlanExpr;
+use segue_catalog::Object;
+use segue_types::{SqlState, UserError};
+use sqlparser::ast::{
+    self, AssignmentTarget, Expr, Ident, SelectItem, SetExpr, TableFactor, Value,
+};
+
+use super::parameters::{self, Types, placeholder};
+use super::target::{self, added, column_type, refuse, removed};
+use super::{Call, insert, query};
+use crate::backend::Changes;
+use crate::errors::user_error;
+use crate::outcome::Outcome;
+use crate::plan::Reading;
+use crate::prepared::Parameter;
+use crate::session::{Running, Session};
+
+/// What an UPDATE does: the table, which columns it sets, and the query of old rows and new values.
+struct Update {
+    object: Arc<Object>,
+    columns: Vec<usize>,
+    query: ast::Query,
+    /// Types of the placeholders that are a column's whole new value.
+    known: Types,
+}
+
+fn resolve(session: &Session, update: &ast::Update) -> Result<Update, UserError> {
+    refuse(update.returning.is_some(), "RETURNING")?;
+    refuse(update.from.is_some() || !update.table.joins.is_empty(), "UPDATE with more than one table")?;
+    let TableFactor::Table { name, .. } = &update.table.relation else {
+        return Err(UserError::new(SqlState::SYNTAX_ERROR, "UPDATE needs a table"));
+    };
+    let object = target::table(session, name, "update")?;
+    let mut query = target::skeleton("SELECT * FROM t");
+    let SetExpr::Select(select) = query.body.as_mut() else {
+        return Err(UserError::internal("the skeleton of UPDATE is no SELECT"));
+    };
+    select.from = vec![update.table.clone()];
+    select.selection.clone_from(&update.selection);
+    let (mut columns, mut known) = (Vec::new(), Types::new());
+    for assignment in &update.assignments {
+        let AssignmentTarget::ColumnName(name) = &assignment.target else {
+            return Err(UserError::unsupported("SET (a, b) = … is not supported"));
+        };
+        let ident = name.0.last().and_then(|part| part.as_ident());
+        let column = target::column(&object, &ident.map(target::folded).unwrap_or_default())?;
+        if columns.contains(&column) {
+            return Err(UserError::new(
+                SqlState::SYNTAX_ERROR,
+                format!("multiple assignments to same column \"{}\"", object.schema.field(column).name()),
+            ));
+        }
+        if let Some(number) = placeholder(&assignment.value) {
+            known.insert(number, column_type(&object.schema, column));
+        }
+        select.projection.push(SelectItem::ExprWithAlias {
+            expr: new_value(&assignment.value),
+            alias: Ident::with_quote('"', format!("new {}", columns.len())),
+        });
+        columns.push(column);
+    }
+    Ok(Update { object, columns, query, known })
+}
+
+fn new_value(value: &Expr) -> Expr {
+    let is_default = matches!(value, Expr::Identifier(name)
+        if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("default"));
+    if is_default { Expr::value(Value::Null) } else { value.clone() }
+}
+
+/// The types of an UPDATE's parameters.
+pub(super) async fn prepare(
+    session: &Session,
+    update: &ast::Update,
+    running: &Running,
+    client_oids: &[u32],
+) -> Result<Vec<Parameter>, UserError> {
+    let update = resolve(session, update)?;
+    let mut statement = query::rewritten(&update.query, "");
+    parameters::with_types(&mut statement, &update.known);
+    let text = &running.text;
+    let planned =
+        parameters::plan(&session.planner, statement, text, client_oids, &update.known).await?;
+    Ok(planned.0)
+}
+
+/// Runs an UPDATE under the table's write lock.
+pub(super) async fn execute(
+    session: &mut Session,
+    update: &ast::Update,
+    call: &Call,
+    running: &Running,
+) -> Result<Outcome, UserError> {
+    let update = resolve(session, update)?;
+    let writer = session.engine.table(update.object.id).await?;
+    let published = session.engine.published();
+    let locked = Some((update.object.id, writer.version().clone()));
+    session.planner.read(Reading { published, locked });
+
+    let text = &running.text;
+    let statement = query::rewritten(&update.query, "");
+    let values = &call.parameters;
+    let plan = parameters::plan_with_values(&session.planner, statement, text, values).await?;
+    let plan = cast_new_values(plan, &update, text)?;
+    let batches = insert::collect(session.planner.run(&plan, text).await?, running).await?;
+    let mut changes = Vec::new();
+    let mut count = 0;
+    for batch in batches.iter().filter(|batch| batch.num_rows() > 0) {
+        count += batch.num_rows();
+        changes.push(changes_of(&update, batch)?);
+    }
+    if count > 0 {
+        let (gone, come): (Vec<_>, Vec<_>) = changes.into_iter().unzip();
+        // All keys go before any comes: a row may take the key that another one leaves.
+        let ordered = gone.into_iter().flatten().chain(come).collect();
+        running.check()?;
+        writer.write(ordered).await?;
+    }
+    session.wrote();
+    Ok(Outcome::Done(format!("UPDATE {count}")))
+}
+
+/// What goes (nothing, when the new row replaces the old one by its key), and what comes.
+fn changes_of(update: &Update, batch: &RecordBatch) -> Result<(Option<Changes>, Changes), UserError> {
+    let width = update.object.schema.fields().len();
+    let old: Vec<ArrayRef> = batch.columns()[..width].to_vec();
+    let mut new = old.clone();
+    for (place, column) in update.columns.iter().enumerate() {
+        new[*column] = Arc::clone(batch.column(width + place));
+    }
+    let all: Vec<usize> = (0..width).collect();
+    let new = target::rows(&update.object, &all, &new, batch.num_rows())?;
+    let key = &update.object.key;
+    let moves = key.is_empty() || update.columns.iter().any(|column| key.contains(column));
+    let gone = if moves {
+        let old = target::rows(&update.object, &all, &old, batch.num_rows())?;
+        Some(removed(&update.object, old))
+    } else {
+        None
+    };
+    Ok((gone, added(&update.object, new)))
+}
+
+/// Casts the new values to their columns' types; the old ones are what they are.
+fn cast_new_values(plan: LogicalPlan, update: &Update, text: &str) -> Result<LogicalPlan, UserError> {
+    let width = update.object.schema.fields().len();
+    let mut exprs: Vec<PlanExpr> = Vec::new();
+    for (place, column) in plan.schema().columns().into_iter().enumerate() {
+        if place < width {
+            exprs.push(col(column));
+            continue;
+        }
+        let wanted = update.object.schema.field(update.columns[place - width]);
+        let found = plan.schema().field_from_column(&column).map_err(|e| user_error(&e, text))?;
+        if !can_cast_types(found.data_type(), wanted.data_type()) {
+            return Err(insert::mismatch(wanted, found));
+        }
+        let cast = col(column).cast_to(wanted.data_type(), plan.schema());
+        let cast = cast.map_err(|error| user_error(&error, text))?;
+        exprs.push(cast.alias(format!("new value {place}")));
+    }
+    LogicalPlanBuilder::from(plan)
+        .project(exprs)
+        .and_then(LogicalPlanBuilder::build)
+        .map_err(|error| user_error(&error, text))
+}
