@@ -53,7 +53,7 @@ fn every_type_takes_its_json_spellings() {
         (SqlType::Double, "\"NaN\"", "NaN"),
         (SqlType::Double, "\"-Infinity\"", "-inf"),
         (numeric.clone(), "0.005", "0.01"),
-        (numeric.clone(), "\"-12.3\"", "-12.30"),
+        (numeric, "\"-12.3\"", "-12.30"),
         (SqlType::NUMERIC, "0.1", "0.1000000000"),
         (SqlType::Text, r#""a\u00e9\n😀""#, "aé\n😀"),
         (SqlType::Text, "1.50", "1.50"),

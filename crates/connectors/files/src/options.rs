@@ -1,0 +1,189 @@
+//! The options of a files stage.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use segue_connect::{IncludeKind, OptionSpec, ReadConfig, RowFormat, Start, Stop};
+use segue_formats::{CsvOptions, JsonOptions};
+use segue_types::{Boundedness, SqlState, UserError};
+
+use crate::glob::Glob;
+
+pub(crate) const SPECS: &[OptionSpec] = &[
+    OptionSpec {
+        name: "path",
+        required: true,
+        secret: false,
+        doc: "directory, file or glob of files on the server",
+    },
+    OptionSpec {
+        name: "match_pattern",
+        required: false,
+        secret: false,
+        doc: "glob (*, ?, **) that the path below the directory must match; without a slash, the file's name",
+    },
+    OptionSpec {
+        name: "refresh.interval.sec",
+        required: false,
+        secret: false,
+        doc: "makes the stage continuous: looks for new files and new rows this often",
+    },
+];
+
+/// What the files hold.
+#[derive(Clone, Debug)]
+pub(crate) enum Encoding {
+    Json(JsonOptions),
+    Csv(CsvOptions),
+    Parquet,
+}
+
+/// Which files below the root belong to the stage.
+#[derive(Clone, Debug)]
+pub(crate) enum Pattern {
+    /// The one file that `path` names.
+    File(String),
+    Glob(Glob),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct FilesOptions {
+    pub(crate) root: PathBuf,
+    pub(crate) pattern: Pattern,
+    /// How often to look again; `None` reads what is there once.
+    pub(crate) refresh: Option<Duration>,
+    pub(crate) encoding: Encoding,
+}
+
+impl FilesOptions {
+    pub(crate) fn parse(config: &ReadConfig) -> Result<FilesOptions, UserError> {
+        let (root, pattern) = parse_path(config)?;
+        let refresh =
+            config.options.parse::<f64>("refresh.interval.sec", "a number of seconds")?.map(
+                |seconds| Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero()),
+            );
+        let refresh = match refresh {
+            Some(None) => {
+                return Err(invalid("option \"refresh.interval.sec\" must be more than 0"));
+            }
+            Some(Some(refresh)) if config.stop.is_none() => Some(refresh),
+            _ => None,
+        };
+        let options = FilesOptions { root, pattern, refresh, encoding: parse_encoding(config)? };
+        check_clauses(config, &options)?;
+        Ok(options)
+    }
+
+    pub(crate) fn boundedness(&self) -> Boundedness {
+        match self.refresh {
+            Some(_) => Boundedness::Continuous,
+            None => Boundedness::Bounded,
+        }
+    }
+
+    /// Root and pattern as one text.
+    pub(crate) fn location(&self) -> String {
+        let pattern = match &self.pattern {
+            Pattern::File(name) => name,
+            Pattern::Glob(glob) => glob.as_str(),
+        };
+        format!("{}/{pattern}", self.root.display())
+    }
+
+    /// Whether the file at `path` below the root belongs to the stage. Names that begin with a dot or an underscore are
+    /// other programs' markers and unfinished files.
+    pub(crate) fn is_match(&self, path: &str) -> bool {
+        match &self.pattern {
+            Pattern::File(name) => path == name,
+            Pattern::Glob(glob) => {
+                let hidden = path.split('/').any(|part| part.starts_with(['.', '_']));
+                !hidden && glob.is_match(path)
+            }
+        }
+    }
+}
+
+fn invalid(message: impl Into<String>) -> UserError {
+    UserError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+}
+
+fn parse_path(config: &ReadConfig) -> Result<(PathBuf, Pattern), UserError> {
+    let text = config.options.require("path")?;
+    if let Some((scheme, _)) = text.split_once("://").filter(|(scheme, _)| *scheme != "file") {
+        return Err(UserError::unsupported(format!(
+            "path with scheme \"{scheme}\" is not supported"
+        ))
+        .with_hint("Give a path on the server, for example '/data/orders'."));
+    }
+    let text = text.strip_prefix("file://").unwrap_or(text).trim_end_matches('/');
+    let given = config.options.get("match_pattern");
+    let special = text.find(['*', '?']);
+    if let Some(special) = special {
+        if given.is_some() {
+            return Err(invalid(
+                "a path with wildcards and option \"match_pattern\" exclude each other",
+            ));
+        }
+        let cut = text[..special].rfind('/').map_or(0, |slash| slash + 1);
+        let root = if cut == 0 { "." } else { &text[..cut] };
+        return Ok((PathBuf::from(root), Pattern::Glob(Glob::anchored(&text[cut..]))));
+    }
+    let path = PathBuf::from(if text.is_empty() { "/" } else { text });
+    if path.is_file() && given.is_none() {
+        let name = path.file_name().and_then(|name| name.to_str());
+        let name = name.ok_or_else(|| invalid("the file's name is not valid UTF-8"))?.to_owned();
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let root = parent.unwrap_or(Path::new(".")).to_path_buf();
+        return Ok((root, Pattern::File(name)));
+    }
+    Ok((path, Pattern::Glob(Glob::new(given.unwrap_or("**")))))
+}
+
+fn parse_encoding(config: &ReadConfig) -> Result<Encoding, UserError> {
+    let options = &config.format.options;
+    match config.format.encode.as_str() {
+        "json" => Ok(Encoding::Json(JsonOptions::parse(&options.0)?)),
+        "csv" => Ok(Encoding::Csv(CsvOptions::parse(&options.0)?)),
+        "parquet" => match options.0.keys().next() {
+            Some(name) => Err(invalid(format!("unknown option \"{name}\" of ENCODE PARQUET"))),
+            None => Ok(Encoding::Parquet),
+        },
+        other => Err(invalid(format!(
+            "connector \"files\" does not read ENCODE {}",
+            other.to_uppercase()
+        ))
+        .with_hint("Give FORMAT PLAIN ENCODE JSON, CSV or PARQUET.")),
+    }
+}
+
+fn check_clauses(config: &ReadConfig, options: &FilesOptions) -> Result<(), UserError> {
+    if config.format.rows == RowFormat::Upsert && config.key.is_empty() {
+        return Err(invalid("FORMAT UPSERT needs a PRIMARY KEY"));
+    }
+    for include in &config.includes {
+        let known =
+            matches!(include.kind, IncludeKind::File | IncludeKind::Stage | IncludeKind::Offset)
+                || (include.kind == IncludeKind::Payload
+                    && !matches!(options.encoding, Encoding::Parquet));
+        if !known {
+            return Err(UserError::unsupported(format!(
+                "INCLUDE column \"{}\" is not available from connector \"files\"",
+                include.column
+            ))
+            .with_hint("Available are file, offset, stage, and payload of JSON and CSV files."));
+        }
+    }
+    let refused = match (&config.start, &config.stop) {
+        (Start::Earliest | Start::Offsets(_), None | Some(Stop::Latest)) => return Ok(()),
+        (Start::Latest, None) if options.refresh.is_some() => return Ok(()),
+        (Start::Latest, None) => "START AT LATEST reads nothing from files that are not watched",
+        (Start::Timestamp { .. }, _) => {
+            "START AT TIMESTAMP is not supported by connector \"files\""
+        }
+        (Start::Handoff | Start::Query(_) | Start::Columns { .. }, _) => {
+            "connector \"files\" cannot derive its start from another stage"
+        }
+        (_, Some(_)) => "connector \"files\" knows no STOP AT but LATEST",
+    };
+    Err(UserError::unsupported(refused).with_hint("Give START AT EARLIEST or START AT OFFSETS."))
+}

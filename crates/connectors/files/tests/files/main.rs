@@ -1,0 +1,6 @@
+//! The files connector on real files in temporary directories.
+
+mod bounded;
+mod common;
+mod parquet;
+mod watched;
