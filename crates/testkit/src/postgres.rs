@@ -158,20 +158,23 @@ impl PostgresServer {
     /// # Panics
     /// If `openssl` cannot be run.
     pub fn enable_tls(&mut self) {
-        let data = self.data();
+        let (data, certificate) = (self.data(), self.certificate());
         let mut openssl = as_postgres(Path::new("openssl"));
         openssl.args(["req", "-new", "-x509", "-days", "2", "-nodes", "-subj", "/CN=localhost"]);
+        openssl.args(["-addext", "subjectAltName=DNS:localhost"]);
+        openssl.args(["-addext", "basicConstraints=critical,CA:FALSE"]);
         openssl.args(["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-batch"]);
-        openssl
-            .arg("-out")
-            .arg(data.join("server.crt"))
-            .arg("-keyout")
-            .arg(data.join("server.key"));
+        openssl.arg("-out").arg(certificate).arg("-keyout").arg(data.join("server.key"));
         let output = openssl.current_dir("/").output().expect("openssl can be run");
         assert!(output.status.success(), "openssl: {}", String::from_utf8_lossy(&output.stderr));
         append(&data.join("postgresql.conf"), "ssl = on\n");
         self.stop();
         self.start_again();
+    }
+
+    /// The certificate of [`PostgresServer::enable_tls`], for the name `localhost`; it is its own root.
+    pub fn certificate(&self) -> PathBuf {
+        self.data().join("server.crt")
     }
 
     /// How many statements in the log contain `needle`.
@@ -238,6 +241,7 @@ fn statements(log: &str) -> impl Iterator<Item = String> {
         .filter(|entry| entry.contains("LOG:  statement: ") || entry.contains("LOG:  execute "))
 }
 
+#[expect(clippy::disallowed_methods, reason = "it polls a condition, and has a deadline")]
 fn await_until(what: &str, log: &dyn Fn() -> String, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + DEADLINE;
     while !condition() {

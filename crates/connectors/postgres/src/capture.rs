@@ -5,12 +5,11 @@
 use std::collections::HashSet;
 use std::pin::Pin;
 
-use futures::stream::{BoxStream, StreamExt, try_unfold};
+use arrow::array::RecordBatch;
+use futures::stream::{BoxStream, StreamExt, TryStreamExt, once, try_unfold};
 use segue_connect::{Capture, ConnectError, ReadConfig, ReadDefinition};
 use segue_types::{Position, SplitId, SqlState, UserError};
 use tokio_postgres::CopyOutStream;
-
-use arrow::array::RecordBatch;
 
 use crate::decode::Decoder;
 use crate::error::Asked;
@@ -44,12 +43,9 @@ pub(crate) async fn start(
     let select = plan.select(&settings.query);
     let rows_estimated = estimate(&mut session, &select).await?;
     let decoder = Decoder::new(config, &plan).map_err(ConnectError::Config)?;
-    let copy = format!("COPY ({select}) TO STDOUT (FORMAT binary)");
-    let copy = match session.client().copy_out(&copy).await {
-        Ok(copy) => Box::pin(copy),
-        Err(error) => return Err(session.error(error, Asked::Query).await),
-    };
-    Ok(Capture { handoff, batches: batches(Running { session, copy, decoder }), rows_estimated })
+    let waiting = Waiting { session, select, decoder };
+    let batches = once(waiting.run()).try_flatten().boxed();
+    Ok(Capture { handoff, batches, rows_estimated })
 }
 
 pub(crate) async fn check_identity(
@@ -124,12 +120,38 @@ async fn handoff(
 }
 
 /// How many rows the server's planner expects.
-async fn estimate(session: &mut Session, select: &str) -> Result<Option<u64>, ConnectError> {
+pub(crate) async fn estimate(
+    session: &mut Session,
+    select: &str,
+) -> Result<Option<u64>, ConnectError> {
     let rows = session.texts(&format!("EXPLAIN (FORMAT JSON) {select}"), Asked::Query).await?;
     let text = rows.into_iter().flatten().flatten().next().unwrap_or_default();
     let plan: Option<serde_json::Value> = serde_json::from_str(&text).ok();
     Ok(plan.and_then(|plan| plan.pointer("/0/Plan/Plan Rows")?.as_u64()))
 }
+
+/// A capture whose rows are yet to be asked for. The server answers COPY only when it has rows to send, which may
+/// take as long as a sort: that wait belongs to the stream, where progress is shown.
+struct Waiting {
+    session: Session,
+    select: String,
+    decoder: Decoder,
+}
+
+impl Waiting {
+    async fn run(mut self) -> Result<Batches, ConnectError> {
+        let copy = format!("COPY ({}) TO STDOUT (FORMAT binary)", self.select);
+        match self.session.client().copy_out(&copy).await {
+            Ok(copy) => {
+                let Waiting { session, decoder, .. } = self;
+                Ok(batches(Running { session, copy: Box::pin(copy), decoder }))
+            }
+            Err(error) => Err(self.session.error(error, Asked::Query).await),
+        }
+    }
+}
+
+type Batches = BoxStream<'static, Result<RecordBatch, ConnectError>>;
 
 /// A capture whose rows are on their way.
 struct Running {
@@ -139,7 +161,7 @@ struct Running {
 }
 
 /// The batches. Nothing is read ahead of the consumer but what the driver and the sockets hold.
-fn batches(running: Running) -> BoxStream<'static, Result<RecordBatch, ConnectError>> {
+fn batches(running: Running) -> Batches {
     let next = |running: Option<Running>| async move {
         let Some(mut running) = running else { return Ok(None) };
         while running.fill().await? {
@@ -179,9 +201,8 @@ impl Running {
             });
         }
         self.session.execute("COMMIT", Asked::Query).await?;
-        if self.decoder.is_empty() {
-            return Ok(None);
-        }
-        Ok(Some((self.take()?, None)))
+        let last = if self.decoder.is_empty() { None } else { Some((self.take()?, None)) };
+        self.session.close();
+        Ok(last)
     }
 }

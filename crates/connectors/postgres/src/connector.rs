@@ -53,6 +53,9 @@ impl Connector for PostgresConnector {
         let mut session = Session::open(&settings).await?;
         let identity = session.identity().await?;
         let plan = Plan::of(&mut session, &settings.query, config).await?;
+        // EXPLAIN checks permissions, which preparing does not.
+        capture::estimate(&mut session, &plan.select(&settings.query)).await?;
+        session.close();
         let private = serde_json::to_value(&plan)
             .map_err(|error| ConnectError::Config(UserError::internal(error.to_string())))?;
         let split = SplitDefinition {
@@ -88,7 +91,9 @@ impl Connector for PostgresConnector {
         _starts: &[(SplitId, Position)],
     ) -> Result<(), ConnectError> {
         let mut session = Session::open(&Settings::of(config)?).await?;
-        capture::check_identity(&mut session, definition).await
+        let checked = capture::check_identity(&mut session, definition).await;
+        session.close();
+        checked
     }
 
     async fn open(

@@ -44,7 +44,8 @@ const SYSTEM_IDENTIFIER: &str =
 pub(crate) struct Session {
     client: Client,
     connection: JoinHandle<Result<(), tokio_postgres::Error>>,
-    cancel: CancelToken,
+    /// `None` once the session is closed.
+    cancel: Option<CancelToken>,
     tls: MakeRustlsConnect,
     system: String,
 }
@@ -57,7 +58,7 @@ impl Session {
             .connect(tls.clone())
             .await
             .map_err(|error| connect_error(&error, &settings.system, Asked::Connection))?;
-        let cancel = client.cancel_token();
+        let cancel = Some(client.cancel_token());
         let connection = tokio::spawn(connection);
         let mut session =
             Session { client, connection, cancel, tls, system: settings.system.clone() };
@@ -138,14 +139,18 @@ impl Session {
         let cluster = cluster.unwrap_or_else(|| self.system.replace("postgres at ", ""));
         Ok(format!("postgres:{cluster}/{oid}/{name}"))
     }
+
+    /// Ends a session in which nothing runs: the client, dropped here, says goodbye in the protocol.
+    pub(crate) fn close(mut self) {
+        self.cancel = None;
+    }
 }
 
-/// In an idle session the cancel request finds nothing to cancel, and the client, which is dropped next, says
-/// goodbye in the protocol.
 impl Drop for Session {
     fn drop(&mut self) {
+        let Some(cancel) = self.cancel.take() else { return };
         let connection = self.connection.abort_handle();
-        let (cancel, tls) = (self.cancel.clone(), self.tls.clone());
+        let tls = self.tls.clone();
         if let (false, Ok(runtime)) = (connection.is_finished(), Handle::try_current()) {
             runtime.spawn(async move {
                 let cancelled =
