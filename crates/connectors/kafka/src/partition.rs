@@ -231,7 +231,7 @@ impl Reading {
     /// but not for ever.
     fn confirm(&self) -> Result<(), End> {
         loop {
-            match self.shared.sentinel.confirm(&self.shared.link, RECENT) {
+            match self.shared.sentinel.confirm(&self.shared.questions, RECENT) {
                 Ok(()) => return Ok(()),
                 Err(error) if !error.is_transient() => return Err(End::Failed(error)),
                 Err(_) => self.listened_to()?,
@@ -276,7 +276,7 @@ impl Reading {
                 self.out_of_range()
             }
             Code::UnknownTopic | Code::UnknownTopicOrPartition | Code::UnknownPartition => {
-                match self.shared.sentinel.confirm(&self.shared.link, Duration::ZERO) {
+                match self.shared.sentinel.confirm(&self.shared.questions, Duration::ZERO) {
                     Err(error) if !error.is_transient() => Err(End::Failed(error)),
                     _ => Ok(()),
                 }
@@ -293,7 +293,8 @@ impl Reading {
     fn out_of_range(&mut self) -> Result<(), End> {
         self.confirm()?;
         let next = self.batch.next();
-        let first = self.shared.link.edges(&[self.partition], Ask::First).map_err(End::Failed)?;
+        let first =
+            self.shared.questions.edges(&[self.partition], Ask::First).map_err(End::Failed)?;
         let first = first[&self.partition];
         if next < first {
             return Err(End::Failed(ConnectError::Expired {

@@ -38,7 +38,11 @@ const METADATA_DEADLINE: Duration = Duration::from_secs(5);
 
 /// What the threads of an open read share.
 pub(crate) struct Shared {
+    /// The client that reads.
     pub(crate) link: Link,
+    /// The client that asks: on a connection of its own, for a broker answers one request of a connection after the
+    /// other, and a fetch that waits for records would hold up every question.
+    pub(crate) questions: Link,
     pub(crate) settings: Settings,
     pub(crate) sentinel: Sentinel,
     pub(crate) config: ReadConfig,
@@ -87,8 +91,10 @@ impl Shared {
         projection: Vec<usize>,
     ) -> Result<Shared, ConnectError> {
         Records::new(&config, &projection, 0)?;
-        let link = Link::new(&settings, Purpose::Reading)?;
-        let (described, identity) = link.identify()?;
+        let partitions = definition.splits.len();
+        let link = Link::new(&settings, Purpose::Reading { partitions })?;
+        let questions = Link::new(&settings, Purpose::Questions)?;
+        let (described, identity) = questions.identify()?;
         if identity != definition.identity {
             return Err(link.replaced(&definition.identity, &identity));
         }
@@ -97,6 +103,7 @@ impl Shared {
             known: Mutex::new(described.partitions.into_iter().collect()),
             active: Mutex::default(),
             link,
+            questions,
             settings,
             config,
             projection,
@@ -180,7 +187,7 @@ impl Shared {
     fn enumerate(&self) -> Result<Enumeration, ConnectError> {
         let mut splits = self.definition.splits.clone();
         let sealed = self.definition.boundedness == Boundedness::Bounded;
-        let (described, identity) = self.link.identify()?;
+        let (described, identity) = self.questions.identify()?;
         if identity != self.definition.identity {
             return Err(self.link.replaced(&self.definition.identity, &identity));
         }
@@ -198,7 +205,7 @@ impl Shared {
     }
 
     fn edge(&self, partition: i32, ask: Ask) -> Result<i64, ConnectError> {
-        let edges = self.link.edges(&[partition], ask)?;
+        let edges = self.questions.edges(&[partition], ask)?;
         edges.get(&partition).copied().ok_or_else(|| ConnectError::Missing {
             what: format!("partition {partition} of {}", self.link.what()),
         })
@@ -222,7 +229,7 @@ fn serve(shared: &Arc<Shared>, closing: &Receiver<Arc<Shared>>) {
         }
         if !closed && checked.elapsed() >= CHECK_INTERVAL {
             // The outcome is kept for the partitions' threads.
-            shared.sentinel.confirm(&shared.link, CHECK_INTERVAL).ok();
+            shared.sentinel.confirm(&shared.questions, CHECK_INTERVAL).ok();
             checked = Instant::now();
         }
     }

@@ -49,11 +49,17 @@ const DEFAULTS: &[(&str, &str)] = &[
     // By default a full queue makes the fetcher sleep for a second.
     ("fetch.queue.backoff.ms", "10"),
     ("queued.min.messages", "200000"),
-    ("queued.max.messages.kbytes", "16384"),
     ("fetch.message.max.bytes", "8388608"),
     ("fetch.max.bytes", "67108864"),
     ("receive.message.max.bytes", "268435456"),
 ];
+
+/// The bound of a partition's queue, unless the user sets one.
+const QUEUED_KIB: &str = "queued.max.messages.kbytes";
+/// What one reader's partitions may hold in librdkafka's queues together, and one partition at the most. The last
+/// answer to a fetch comes on top.
+const QUEUED_KIB_MAX: usize = 256 * 1024;
+const PARTITION_QUEUED_KIB_MAX: usize = 16 * 1024;
 
 /// Properties on which exactness hangs, and why.
 const FIXED: &[(&str, &str, &str)] = &[
@@ -77,8 +83,8 @@ pub(crate) enum Purpose {
     Questions,
     /// Questions whose answers include what is not committed yet.
     UncommittedQuestions,
-    /// Reading partitions.
-    Reading,
+    /// Reading so many partitions.
+    Reading { partitions: usize },
 }
 
 /// The stage's options, understood.
@@ -123,7 +129,10 @@ impl Settings {
         let group = options.get("properties.group.id").map(str::to_owned);
         let settings = Settings { topic, servers: servers.to_owned(), group, properties };
         // Made and dropped: librdkafka checks names and values without a connection.
-        settings.client(Purpose::Reading).create_native_config().map_err(|e| config_error(&e))?;
+        settings
+            .client(Purpose::Reading { partitions: 1 })
+            .create_native_config()
+            .map_err(|e| config_error(&e))?;
         Ok(settings)
     }
 
@@ -131,8 +140,12 @@ impl Settings {
     pub(crate) fn client(&self, purpose: Purpose) -> ClientConfig {
         let mut client = self.properties.clone();
         match purpose {
-            Purpose::Reading => {
+            Purpose::Reading { partitions } => {
                 client.set("group.id", self.group.as_deref().unwrap_or(NO_GROUP));
+                if client.get(QUEUED_KIB).is_none() {
+                    let share = QUEUED_KIB_MAX / partitions.max(1);
+                    client.set(QUEUED_KIB, share.clamp(1, PARTITION_QUEUED_KIB_MAX).to_string());
+                }
             }
             Purpose::Questions => {
                 client.remove("group.id");

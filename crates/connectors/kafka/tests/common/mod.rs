@@ -1,6 +1,7 @@
 //! What the Kafka tests share: a broker per test binary, a read configuration to vary, readers that collect.
 
 #![allow(dead_code, reason = "each test binary uses its part")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::allow_attributes, reason = "what one binary does not use, another does")]
 
 use std::collections::BTreeMap;
