@@ -205,8 +205,11 @@ impl Dataflow {
         if self.spec.is_consolidated(self.spec.output) {
             return Ok(named);
         }
-        let sum = Delta::sum(&named).map(Delta::consolidated);
-        Ok(sum.into_iter().filter(|delta| !delta.is_empty()).collect())
+        let Some(sum) = Delta::sum(&named) else { return Ok(Vec::new()) };
+        // Two equal additions under a key are an error that applying them finds.
+        let distinct = sum.weights().is_none() && !self.spec.key.is_empty();
+        let output = if distinct { sum } else { sum.consolidated() };
+        Ok(if output.is_empty() { Vec::new() } else { vec![output] })
     }
 
     /// What changed in every operator and in the relation since the last seal.

@@ -103,10 +103,8 @@ impl Delta {
     /// Equal rows summed into one, rows of weight 0 left out.
     #[must_use]
     pub fn consolidated(self) -> Delta {
-        match self.weights {
-            None => self,
-            Some(ref weights) => consolidate_rows(&self.rows, weights),
-        }
+        let ones = || ScalarBuffer::from(vec![1; self.rows.num_rows()]);
+        consolidate_rows(&self.rows, &self.weights.clone().unwrap_or_else(ones))
     }
 
     /// The sum of deltas of one relation; `None` when there are none.

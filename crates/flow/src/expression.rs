@@ -3,7 +3,7 @@
 //! An expression that fails for a row (1/0, a bad cast) gives NULL for that row, counted. The batch is halved until the bad
 //! rows are alone, so that a batch without one costs one call.
 
-use arrow::array::{ArrayRef, BooleanArray, RecordBatch, new_null_array};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, new_null_array};
 use arrow::compute::concat;
 use datafusion::error::DataFusionError;
 use datafusion::physical_expr::PhysicalExpr;
@@ -38,7 +38,8 @@ pub(crate) fn evaluate_predicate(
     errors: &mut u64,
 ) -> Result<BooleanArray, DataFusionError> {
     let array = evaluate(predicate, batch, errors)?;
-    match arrow::array::AsArray::as_boolean_opt(&array) {
+    match array.as_boolean_opt() {
+        Some(booleans) if booleans.null_count() == 0 => Ok(booleans.clone()),
         Some(booleans) => Ok(arrow::compute::prep_null_mask_filter(booleans)),
         None => {
             Err(DataFusionError::Internal(format!("a predicate of type {}", array.data_type())))

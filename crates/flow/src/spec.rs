@@ -102,6 +102,11 @@ impl AggregateFunction {
         }
     }
 
+    /// Whether it is MIN or MAX.
+    pub fn is_extremum(self) -> bool {
+        matches!(self, AggregateFunction::Min | AggregateFunction::Max)
+    }
+
     /// PostgreSQL's result type, or `None` when there is no such aggregate. `numeric` has at most 38 digits here;
     /// AVG of integers has 16 of them after the point, as PostgreSQL prints it for small values.
     pub fn result_type(self, argument: &DataType) -> Option<DataType> {

@@ -1,0 +1,114 @@
+//! The law of the engine, by properties: after every step the sum of the output deltas, and the relation, are what DataFusion
+//! answers over the sum of the inputs. With duplicates, removals before their additions, NULL, −0.0, NaN, empty steps,
+//! keys that die and return, seals and restores at any step, and versions read long after they were taken.
+
+mod oracle;
+mod pipelines;
+mod rows;
+mod stored;
+
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseError;
+use segue_flow::{Dataflow, Delta, InputKind, RelationVersion, StepInput};
+use segue_types::ObjectId;
+
+use oracle::{Oracle, RowCounts};
+use pipelines::{PIPELINES, Pipeline};
+use rows::{Live, StepPlan};
+use stored::Stored;
+
+const OBJECT: ObjectId = ObjectId(7);
+
+fn steps(removals: bool) -> impl Strategy<Value = Vec<StepPlan>> {
+    prop::collection::vec(rows::step_plan(removals), 1..8)
+}
+
+/// Runs the steps and compares after each.
+fn check(pipeline: &Pipeline, kind: InputKind, steps: &[StepPlan]) -> Result<(), TestCaseError> {
+    let oracle = Oracle::new();
+    let spec = (pipeline.spec)(kind);
+    let key = spec.key.clone();
+    let mut dataflow = Dataflow::new(OBJECT, spec.clone());
+    let mut live = Live::default();
+    // What the relation held when it was made is a delta too.
+    let mut sum = RowCounts::of_batches(dataflow.version().batches());
+    let mut stored = Stored::default();
+    let mut versions: Vec<(RelationVersion, RowCounts)> = Vec::new();
+    for step in steps {
+        let inputs = live.apply(step).into_iter().map(|delta| (0, StepInput::Delta(delta)));
+        let output = dataflow.step(inputs.collect()).expect("the inputs are valid");
+        sum.add(&output);
+        let version = dataflow.version();
+        let expected = oracle.answer(pipeline.sql, &live);
+        prop_assert_eq!(&sum, &expected, "sum of deltas of {}", pipeline.sql);
+        prop_assert_eq!(
+            &RowCounts::of_batches(version.batches()),
+            &expected,
+            "relation of {}",
+            pipeline.sql
+        );
+        prop_assert_eq!(version.row_count(), expected.total());
+        if step.seals {
+            stored.keep(dataflow.seal());
+        }
+        if step.seals && step.restores {
+            dataflow = Dataflow::new(OBJECT, spec.clone());
+            dataflow.restore(stored.blobs()).expect("just sealed");
+            let restored = RowCounts::of_batches(dataflow.version().batches());
+            prop_assert_eq!(&restored, &expected, "restored {}", pipeline.sql);
+        }
+        versions.push((version, expected));
+        for (version, expected) in &versions {
+            prop_assert_eq!(&RowCounts::of_batches(version.batches()), expected, "an old version");
+            check_lookup(version, &key, expected)?;
+        }
+        if step.forgets {
+            versions.remove(0);
+        }
+    }
+    Ok(())
+}
+
+/// Each row of a keyed version is found by its key, alone.
+fn check_lookup(
+    version: &RelationVersion,
+    key: &[usize],
+    expected: &RowCounts,
+) -> Result<(), TestCaseError> {
+    if key.is_empty() {
+        return Ok(());
+    }
+    let mut found = RowCounts::default();
+    let mut with_null = 0;
+    for batch in version.batches() {
+        for row in 0..batch.num_rows() {
+            let keys = batch.slice(row, 1).project(key).expect("the key is within the schema");
+            with_null += usize::from(keys.columns().iter().any(|column| column.null_count() > 0));
+            let rows = version.lookup(&keys).expect("the relation has this key");
+            found.add(&[Delta::inserts(rows)]);
+        }
+    }
+    prop_assert_eq!(found.total() + with_null, expected.total(), "rows found by key");
+    prop_assert!(found.is_within(expected), "lookup found another row");
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 160, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_pipeline_agrees_with_the_batch_engine_under_removals(
+        pipeline in 0..PIPELINES.len(),
+        steps in steps(true),
+    ) {
+        check(&PIPELINES[pipeline], InputKind::Changelog, &steps)?;
+    }
+
+    #[test]
+    fn every_pipeline_agrees_with_the_batch_engine_over_an_append_only_input(
+        pipeline in 0..PIPELINES.len(),
+        steps in steps(false),
+    ) {
+        check(&PIPELINES[pipeline], InputKind::AppendOnly, &steps)?;
+    }
+}
