@@ -1,0 +1,118 @@
+//! A plan as text: the operators from the result down, each with what it keeps.
+
+use std::fmt::Write;
+
+use arrow::datatypes::SchemaRef;
+use segue_flow::{AggregateSpec, Conflict, InputKind, Node, OperatorSpec};
+
+use super::ViewPlan;
+use super::errors::type_name;
+
+/// One line per operator, indented under its reader.
+pub fn explain(plan: &ViewPlan) -> String {
+    let mut text = String::new();
+    let key = match plan.key.as_slice() {
+        [] if plan.spec.is_append_only(plan.spec.output) => "append-only".to_owned(),
+        [] => "no key".to_owned(),
+        key => format!("key ({})", names(&plan.schema, key)),
+    };
+    let columns = plan.schema.fields().iter();
+    let columns = columns.map(|field| format!("{} {}", field.name(), type_name(field.data_type())));
+    let columns = columns.collect::<Vec<_>>().join(", ");
+    line(&mut text, 0, &format!("Materialize ({columns}) {key}; state: the rows"));
+    describe(plan, plan.spec.output, 1, &mut text);
+    text
+}
+
+fn line(text: &mut String, depth: usize, content: &str) {
+    writeln!(text, "{:1$}{content}", "", depth * 2).expect("writing into a string cannot fail");
+}
+
+fn names(schema: &SchemaRef, columns: &[usize]) -> String {
+    columns
+        .iter()
+        .map(|column| schema.field(*column).name().as_str())
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+fn describe(plan: &ViewPlan, node: Node, depth: usize, text: &mut String) {
+    let place = match node {
+        Node::Input(input) => return line(text, depth, &input_text(plan, input)),
+        Node::Operator(place) => place,
+    };
+    let operator = &plan.spec.operators[place];
+    let content = match operator {
+        OperatorSpec::Project { expressions, schema, .. } => {
+            let items = expressions.iter().zip(schema.fields()).map(|(expression, field)| {
+                let expression = expression.to_string();
+                let plain =
+                    expression.rsplit_once('@').is_some_and(|(name, _)| name == field.name());
+                if plain {
+                    field.name().clone()
+                } else {
+                    format!("{expression} AS {}", field.name())
+                }
+            });
+            format!("Project {}", items.collect::<Vec<_>>().join(", "))
+        }
+        OperatorSpec::Filter { predicate, .. } => format!("Filter {predicate}"),
+        OperatorSpec::UnionAll { inputs, .. } if inputs.is_empty() => "Empty".to_owned(),
+        OperatorSpec::UnionAll { .. } => "UnionAll".to_owned(),
+        OperatorSpec::Normalise { input, key, conflict } => {
+            let kept = match conflict {
+                Conflict::Overwrite => "newest",
+                Conflict::DoNothing => "first",
+            };
+            let key = names(&plan.spec.inputs[*input].schema, key);
+            format!("Normalise by ({key}); state: the {kept} row of each key")
+        }
+        OperatorSpec::Aggregate { input, keys, aggregates, .. } => {
+            aggregate_text(plan, *input, keys, aggregates)
+        }
+    };
+    line(text, depth, &content);
+    operator.inputs().into_iter().for_each(|input| describe(plan, input, depth + 1, text));
+}
+
+fn input_text(plan: &ViewPlan, input: usize) -> String {
+    let spec = &plan.spec.inputs[input];
+    let kind = match spec.kind {
+        InputKind::AppendOnly => "append-only",
+        InputKind::Changelog => "changelog",
+        InputKind::ByKey => "by key",
+    };
+    let all = (0..spec.schema.fields().len()).collect::<Vec<_>>();
+    format!("Input {} ({}) {kind}", plan.inputs[input].name, names(&spec.schema, &all))
+}
+
+fn aggregate_text(
+    plan: &ViewPlan,
+    input: Node,
+    keys: &[usize],
+    aggregates: &[AggregateSpec],
+) -> String {
+    let schema = plan.spec.schema_of(input);
+    if aggregates.is_empty() {
+        return format!("Distinct ({}); state: a count per row", names(&schema, keys));
+    }
+    let call = |aggregate: &AggregateSpec| {
+        let argument = aggregate.argument.map_or("*", |column| schema.field(column).name());
+        let filter =
+            aggregate.filter.map(|column| format!(" FILTER ({})", schema.field(column).name()));
+        format!("{}({argument}){}", aggregate.function.name(), filter.unwrap_or_default())
+    };
+    let calls = aggregates.iter().map(call).collect::<Vec<_>>().join(", ");
+    let keeps_values = aggregates.iter().any(|aggregate| aggregate.function.is_extremum())
+        && !plan.spec.is_append_only(input);
+    let state = match (keys.is_empty(), keeps_values) {
+        (true, false) => "one group",
+        (true, true) => "one group, all values of min and max",
+        (false, false) => "one entry per group",
+        (false, true) => "one entry per group, all values of min and max",
+    };
+    match keys {
+        [] => format!("Aggregate {calls}; state: {state}"),
+        keys => format!("Aggregate {calls} by ({}); state: {state}", names(&schema, keys)),
+    }
+}

@@ -1,0 +1,214 @@
+//! The catalog as DataFusion's planner sees it: base relations to scan, views to plan in their place.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::sync::{Arc, LazyLock};
+
+use arrow::datatypes::{DataType, FieldRef, SchemaRef};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::{DataFusionError, Result, TableReference};
+use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
+use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, TypePlanner};
+use datafusion::logical_expr::{
+    AggregateUDF, Expr, HigherOrderUDF, LogicalPlan, LogicalPlanBuilder, ScalarUDF, TableSource,
+    WindowUDF,
+};
+use segue_catalog::{Catalog, Object, ObjectKind, SYSTEM_SCHEMA, USER_SCHEMA};
+use segue_sql::Statement;
+use segue_types::{ObjectId, SqlState, UserError};
+use sqlparser::ast;
+
+use super::{functions, logical_plan, names};
+
+/// DataFusion's own functions and expression planners.
+static BUILT_IN: LazyLock<SessionState> =
+    LazyLock::new(|| SessionStateBuilder::new().with_default_features().build());
+
+/// One planning over one catalog; remembers which objects were named.
+pub(super) struct CatalogProvider<'a> {
+    catalog: &'a Catalog,
+    options: ConfigOptions,
+    named: RefCell<BTreeSet<ObjectId>>,
+    /// Views that are being planned at the moment, so that names inside them are not taken for the user's.
+    depth: RefCell<usize>,
+}
+
+/// A relation that holds rows or reads them.
+#[derive(Debug)]
+pub(super) struct RelationSource {
+    pub(super) object: Arc<Object>,
+}
+
+/// A view, planned.
+struct ViewSource {
+    schema: SchemaRef,
+    plan: LogicalPlan,
+}
+
+impl TableSource for RelationSource {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.object.schema)
+    }
+}
+
+impl TableSource for ViewSource {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn get_logical_plan(&self) -> Option<Cow<'_, LogicalPlan>> {
+        Some(Cow::Borrowed(&self.plan))
+    }
+}
+
+impl<'a> CatalogProvider<'a> {
+    pub(super) fn new(catalog: &'a Catalog) -> CatalogProvider<'a> {
+        CatalogProvider {
+            catalog,
+            options: ConfigOptions::default(),
+            named: RefCell::default(),
+            depth: RefCell::default(),
+        }
+    }
+
+    pub(super) fn catalog(&self) -> &Catalog {
+        self.catalog
+    }
+
+    /// The objects that the query itself names.
+    pub(super) fn named(&self) -> BTreeSet<ObjectId> {
+        self.named.borrow().clone()
+    }
+
+    fn resolve(&self, name: &TableReference) -> Result<Arc<Object>, UserError> {
+        match name.schema() {
+            None | Some(USER_SCHEMA) => Ok(Arc::clone(self.catalog.resolve(name.table())?)),
+            Some(schema @ (SYSTEM_SCHEMA | "pg_catalog" | "information_schema")) => {
+                let message =
+                    format!("a view cannot read the system relation {schema}.{}", name.table());
+                Err(UserError::unsupported(message).with_hint("SELECT from it directly."))
+            }
+            Some(schema) => {
+                let message = format!("schema \"{schema}\" does not exist");
+                Err(UserError::new(SqlState::UNDEFINED_SCHEMA, message)
+                    .with_hint("There is one schema for objects, public."))
+            }
+        }
+    }
+
+    /// The plan of a view's definition, under the view's column names.
+    fn plan_of(&self, view: &Object) -> Result<LogicalPlan, UserError> {
+        let query = view_query(view)?;
+        *self.depth.borrow_mut() += 1;
+        let plan = logical_plan(self, &query);
+        *self.depth.borrow_mut() -= 1;
+        let plan = plan?;
+        let columns = plan.schema().columns();
+        let renamed = columns.into_iter().zip(view.schema.fields());
+        let renamed = renamed.map(|(column, field)| Expr::Column(column).alias(field.name()));
+        LogicalPlanBuilder::from(plan)
+            .project(renamed)
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(|error| super::errors::user_error(&error, None))
+    }
+}
+
+/// The query in a view's stored definition.
+pub(super) fn view_query(view: &Object) -> Result<ast::Query, UserError> {
+    let statement = segue_sql::parse(&view.definition)?.pop();
+    match statement {
+        Some(Statement::CreateView(create) | Statement::CreateMaterializedView(create)) => {
+            Ok(*create.query.tree)
+        }
+        _ => Err(UserError::internal(format!("the definition of \"{}\" is no view's", view.name))),
+    }
+}
+
+fn external(error: UserError) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
+}
+
+impl ContextProvider for CatalogProvider<'_> {
+    fn get_table_source(&self, name: TableReference) -> Result<Arc<dyn TableSource>> {
+        let object = self.resolve(&name).map_err(external)?;
+        if *self.depth.borrow() == 0 {
+            self.named.borrow_mut().insert(object.id);
+        }
+        match object.kind {
+            ObjectKind::View => {
+                let plan = self.plan_of(&object).map_err(external)?;
+                Ok(Arc::new(ViewSource { schema: Arc::clone(&object.schema), plan }))
+            }
+            _ => Ok(Arc::new(RelationSource { object })),
+        }
+    }
+
+    fn get_table_function_source(
+        &self,
+        name: &str,
+        _args: Vec<Expr>,
+    ) -> Result<Arc<dyn TableSource>> {
+        let message = format!("table function {name} is not maintained in a materialized view");
+        Err(external(UserError::unsupported(message)))
+    }
+
+    fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {
+        BUILT_IN.expr_planners()
+    }
+
+    fn get_type_planner(&self) -> Option<Arc<dyn TypePlanner>> {
+        Some(Arc::new(SegueTypes))
+    }
+
+    fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
+        BUILT_IN.scalar_functions().get(name).cloned()
+    }
+
+    fn get_higher_order_meta(&self, name: &str) -> Option<Arc<HigherOrderUDF>> {
+        BUILT_IN.higher_order_functions().get(name).cloned()
+    }
+
+    fn get_aggregate_meta(&self, name: &str) -> Option<Arc<AggregateUDF>> {
+        functions::aggregate(name).or_else(|| BUILT_IN.aggregate_functions().get(name).cloned())
+    }
+
+    fn get_window_meta(&self, name: &str) -> Option<Arc<WindowUDF>> {
+        BUILT_IN.window_functions().get(name).cloned()
+    }
+
+    fn get_variable_type(&self, _variable_names: &[String]) -> Option<DataType> {
+        None
+    }
+
+    fn options(&self) -> &ConfigOptions {
+        &self.options
+    }
+
+    fn udf_names(&self) -> Vec<String> {
+        BUILT_IN.scalar_functions().keys().cloned().collect()
+    }
+
+    fn higher_order_function_names(&self) -> Vec<String> {
+        BUILT_IN.higher_order_functions().keys().cloned().collect()
+    }
+
+    fn udaf_names(&self) -> Vec<String> {
+        BUILT_IN.aggregate_functions().keys().cloned().collect()
+    }
+
+    fn udwf_names(&self) -> Vec<String> {
+        BUILT_IN.window_functions().keys().cloned().collect()
+    }
+}
+
+/// Type names mean what they mean in CREATE TABLE.
+#[derive(Debug)]
+struct SegueTypes;
+
+impl TypePlanner for SegueTypes {
+    fn plan_type_field(&self, sql_type: &ast::DataType) -> Result<Option<FieldRef>> {
+        let known = segue_sql::parse_type(&sql_type.to_string()).ok();
+        Ok(known.map(|known| Arc::new(known.field(names::UNNAMED, true))))
+    }
+}

@@ -1,0 +1,268 @@
+//! Optimised LogicalPlan → operators.
+//!
+//! Every logical node becomes operators whose output has the node's columns in the node's order, so that an expression
+//! over a node's schema is one over its batches. Each object is one input, whatever number of times it is scanned.
+//! Types that a relation does not hold (views of text, nanoseconds) may live between stateless operators; what
+//! goes into state is cast to the held type, and back after it.
+
+mod aggregate;
+mod inputs;
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::common::DFSchema;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::error::DataFusionError;
+use datafusion::logical_expr::{Distinct, Expr, Filter, LogicalPlan, Projection, TableScan, Union};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
+use segue_flow::{DataflowSpec, Node, OperatorSpec};
+use segue_types::UserError;
+
+use super::physical::{cast_to, column, held_type, physical};
+use super::provider::{CatalogProvider, RelationSource};
+use super::{ViewInput, errors, refuse};
+
+use inputs::Inputs;
+
+/// A dataflow and what its inputs read.
+pub(super) struct Translated {
+    pub(super) spec: DataflowSpec,
+    pub(super) inputs: Vec<ViewInput>,
+}
+
+/// A node's output, and the columns of it that hold one row per value.
+#[derive(Clone, Debug)]
+struct Output {
+    node: Node,
+    key: Vec<usize>,
+}
+
+/// What was translated so far.
+struct Translator<'a> {
+    inputs: Inputs<'a>,
+    spec: DataflowSpec,
+}
+
+/// The dataflow of `plan`, its relation named as `named`.
+pub(super) fn translate(
+    plan: &LogicalPlan,
+    named: &SchemaRef,
+    provider: &CatalogProvider<'_>,
+) -> Result<Translated, UserError> {
+    let (inputs, spec) = Inputs::collect(plan, provider)?;
+    let mut translator = Translator { inputs, spec };
+    let output = translator.node(plan)?;
+    let output = translator.root(output, named);
+    let Translator { inputs, mut spec } = translator;
+    let types = spec.schema_of(output.node);
+    let fields = named.fields().iter().zip(types.fields());
+    let fields = fields
+        .map(|(named, typed)| named.as_ref().clone().with_data_type(typed.data_type().clone()));
+    spec.schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    spec.output = output.node;
+    spec.key = output.key;
+    Ok(Translated { spec, inputs: inputs.into_view_inputs() })
+}
+
+pub(super) fn user(error: DataFusionError) -> UserError {
+    errors::user_error(&error, None)
+}
+
+impl Translator<'_> {
+    fn push(&mut self, operator: OperatorSpec) -> Node {
+        self.spec.operators.push(operator);
+        Node::Operator(self.spec.operators.len() - 1)
+    }
+
+    fn node(&mut self, plan: &LogicalPlan) -> Result<Output, UserError> {
+        match plan {
+            LogicalPlan::TableScan(scan) => self.scan(scan),
+            LogicalPlan::Projection(projection) => self.projection(projection),
+            LogicalPlan::Filter(filter) => self.filter(filter),
+            LogicalPlan::SubqueryAlias(alias) => self.node(&alias.input),
+            // Rows of a relation have no order, so sorting them changes nothing.
+            LogicalPlan::Sort(sort) if sort.fetch.is_none() => self.node(&sort.input),
+            LogicalPlan::Union(union) => self.union(union),
+            LogicalPlan::Distinct(Distinct::All(input)) => self.distinct(input),
+            LogicalPlan::Aggregate(aggregate) => self.aggregate(aggregate),
+            LogicalPlan::EmptyRelation(empty) if !empty.produce_one_row => {
+                let schema = Arc::clone(empty.schema.inner());
+                let node = self.push(OperatorSpec::UnionAll { inputs: Vec::new(), schema });
+                Ok(Output { node, key: Vec::new() })
+            }
+            other => {
+                let what = format!("{} in a query", other.display().to_string().to_lowercase());
+                Err(refuse::refusal(&what, "Use a plain view: it is answered when it is read."))
+            }
+        }
+    }
+
+    fn scan(&mut self, scan: &TableScan) -> Result<Output, UserError> {
+        assert!(
+            scan.filters.is_empty() && scan.fetch.is_none(),
+            "no relation takes filters or limits"
+        );
+        let source = scan.source.downcast_ref::<RelationSource>();
+        let source = source.ok_or_else(|| UserError::internal("a scan of what is no relation"))?;
+        let wanted = inputs::scanned_columns(scan);
+        let (input, places) = self.inputs.places(source.object.id, &wanted);
+        if places.iter().copied().eq(0..self.spec.schema_of(input.node).fields().len()) {
+            return Ok(input);
+        }
+        Ok(self.pick(input, &places))
+    }
+
+    /// The columns at `places`, and the key if all of it is among them.
+    fn pick(&mut self, input: Output, places: &[usize]) -> Output {
+        let from = self.spec.schema_of(input.node);
+        let expressions = places.iter().map(|place| column(&from, *place)).collect();
+        let schema = Arc::new(from.project(places).expect("places are within the schema"));
+        let at = |key: &usize| places.iter().position(|place| place == key);
+        let key = input.key.iter().map(at).collect::<Option<Vec<_>>>().unwrap_or_default();
+        Output {
+            node: self.push(OperatorSpec::Project { input: input.node, expressions, schema }),
+            key,
+        }
+    }
+
+    fn projection(&mut self, projection: &Projection) -> Result<Output, UserError> {
+        let input = self.node(&projection.input)?;
+        let from = projection.input.schema();
+        let places = projection.expr.iter().map(|expression| plain_column(expression, from));
+        let places = places.collect::<Vec<_>>();
+        let width = from.fields().len();
+        if places.len() == width && places.iter().enumerate().all(|(i, place)| *place == Some(i)) {
+            return Ok(input);
+        }
+        let expressions = projection.expr.iter().map(|expression| physical(expression, from));
+        let expressions = expressions.collect::<Result<Vec<_>, _>>().map_err(user)?;
+        let at = |key: &usize| places.iter().position(|place| *place == Some(*key));
+        let key = input.key.iter().map(at).collect::<Option<Vec<_>>>().unwrap_or_default();
+        let schema = Arc::clone(projection.schema.inner());
+        Ok(Output { node: self.project(input.node, expressions, &schema)?, key })
+    }
+
+    /// A projection whose fields have the names of `named` and the types of the expressions.
+    fn project(
+        &mut self,
+        input: Node,
+        expressions: Vec<Arc<dyn PhysicalExpr>>,
+        named: &SchemaRef,
+    ) -> Result<Node, UserError> {
+        let from = self.spec.schema_of(input);
+        let fields = expressions.iter().zip(named.fields()).map(|(expression, field)| {
+            let data_type = expression.data_type(&from)?;
+            Ok(Field::new(field.name(), data_type, true))
+        });
+        let fields = fields.collect::<Result<Vec<_>, DataFusionError>>().map_err(user)?;
+        let schema = Arc::new(Schema::new(fields));
+        let (input, expressions) = self.without_pick(input, expressions).map_err(user)?;
+        Ok(self.push(OperatorSpec::Project { input, expressions, schema }))
+    }
+
+    /// A projection right behind one that only picks columns reads what that one reads.
+    fn without_pick(
+        &mut self,
+        input: Node,
+        expressions: Vec<Arc<dyn PhysicalExpr>>,
+    ) -> Result<(Node, Vec<Arc<dyn PhysicalExpr>>), DataFusionError> {
+        let is_last = input == Node::Operator(self.spec.operators.len().wrapping_sub(1));
+        let Some(OperatorSpec::Project { input: below, expressions: picked, .. }) =
+            self.spec.operators.last()
+        else {
+            return Ok((input, expressions));
+        };
+        if !is_last || !picked.iter().all(is_column) {
+            return Ok((input, expressions));
+        }
+        let (below, picked) = (*below, picked.clone());
+        let fused = expressions.into_iter().map(|expression| over_picked(expression, &picked));
+        let fused = fused.collect::<Result<Vec<_>, _>>()?;
+        self.spec.operators.pop();
+        Ok((below, fused))
+    }
+
+    fn filter(&mut self, filter: &Filter) -> Result<Output, UserError> {
+        let input = self.node(&filter.input)?;
+        let predicate = physical(&filter.predicate, filter.input.schema()).map_err(user)?;
+        let node = self.push(OperatorSpec::Filter { input: input.node, predicate });
+        Ok(Output { node, key: input.key })
+    }
+
+    fn union(&mut self, union: &Union) -> Result<Output, UserError> {
+        let types = union.schema.fields().iter().map(|field| field.data_type().clone());
+        let types = types.collect::<Vec<_>>();
+        let mut inputs = Vec::with_capacity(union.inputs.len());
+        for branch in &union.inputs {
+            let output = self.node(branch)?;
+            inputs.push(self.cast(output.node, &types));
+        }
+        let fields =
+            union.schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        Ok(Output { node: self.push(OperatorSpec::UnionAll { inputs, schema }), key: Vec::new() })
+    }
+
+    /// The same columns as `types`; nothing if they are of these already.
+    fn cast(&mut self, input: Node, types: &[DataType]) -> Node {
+        let from = self.spec.schema_of(input);
+        let same = from.fields().iter().zip(types).all(|(field, to)| field.data_type() == to);
+        if same {
+            return input;
+        }
+        let columns = from.fields().iter().zip(types).enumerate();
+        let expressions = columns
+            .map(|(place, (field, to))| cast_to(column(&from, place), field.data_type(), to));
+        let expressions = expressions.collect();
+        let fields = from.fields().iter().zip(types);
+        let fields = fields.map(|(field, to)| Field::new(field.name(), to.clone(), true));
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        self.push(OperatorSpec::Project { input, expressions, schema })
+    }
+
+    /// The result in the types that a relation holds.
+    fn root(&mut self, output: Output, named: &SchemaRef) -> Output {
+        let from = self.spec.schema_of(output.node);
+        assert_eq!(
+            from.fields().len(),
+            named.fields().len(),
+            "rewrites keep the columns of the result"
+        );
+        let types =
+            from.fields().iter().map(|field| held_type(field.data_type())).collect::<Vec<_>>();
+        Output { node: self.cast(output.node, &types), key: output.key }
+    }
+}
+
+/// The expression with each column replaced by what was picked for it.
+fn over_picked(
+    expression: Arc<dyn PhysicalExpr>,
+    picked: &[Arc<dyn PhysicalExpr>],
+) -> Result<Arc<dyn PhysicalExpr>, DataFusionError> {
+    let replaced = expression.transform_down(|part| {
+        Ok(match part.downcast_ref::<Column>() {
+            // What was picked is a column of another schema: it must not be looked at again.
+            Some(column) => {
+                let picked = Arc::clone(&picked[column.index()]);
+                Transformed::new(picked, true, TreeNodeRecursion::Jump)
+            }
+            None => Transformed::no(part),
+        })
+    });
+    replaced.data()
+}
+
+fn is_column(expression: &Arc<dyn PhysicalExpr>) -> bool {
+    expression.downcast_ref::<Column>().is_some()
+}
+
+/// The place of the column that an expression is, if it is one.
+fn plain_column(expression: &Expr, schema: &DFSchema) -> Option<usize> {
+    match expression {
+        Expr::Column(column) => schema.index_of_column(column).ok(),
+        Expr::Alias(alias) => plain_column(&alias.expr, schema),
+        _ => None,
+    }
+}

@@ -1,0 +1,4 @@
+SELECT count(*), count(a) FROM bag
+----
+ERROR 42701: column "count" specified more than once
+HINT: Give each column of the view a name of its own with AS.
