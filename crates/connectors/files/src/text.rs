@@ -1,7 +1,7 @@
 //! Reading JSON lines and CSV: chunks of a file, cut at record boundaries, decoded record by record.
 //!
-//! A last record without a line end is a record of a bounded read. In a watched file it may still be growing: it counts once
-//! it is a whole JSON object, or once the file has not changed for one refresh interval.
+//! A last record without a line end is a record of a bounded read. In a watched file it may still be growing: JSON counts
+//! once it is a whole object, CSV once the file has not changed for one refresh interval.
 
 mod decoder;
 mod tail;
@@ -15,7 +15,7 @@ use segue_types::{Boundedness, SplitId};
 use tokio::time::Instant;
 
 use crate::batch::{Includes, Projection};
-use crate::files::Files;
+use crate::files::{Files, replaced};
 use crate::manifest::Entry;
 use crate::options::FilesOptions;
 use crate::position;
@@ -130,6 +130,13 @@ impl TextReader {
         let around = self.bytes(entry, offset - 1..offset + 1).await?;
         if around[0] == b'\n' || matches!(around[1], b'\n' | b'\r') {
             return Ok(());
+        }
+        if self.boundedness() == Boundedness::Continuous {
+            return Err(replaced(
+                &entry.path,
+                format!("a record that ends at byte {offset}"),
+                "a longer one".to_owned(),
+            ));
         }
         Err(ConnectError::Malformed {
             split: self.read.split.clone(),
@@ -291,6 +298,7 @@ impl TextReader {
             found => found?,
         };
         if found.size_bytes > entry.size_bytes {
+            self.check_boundary(&found).await?;
             entry.head = Some(self.read.files.head(&entry.path, found.size_bytes).await?);
         }
         self.limit = found.size_bytes;

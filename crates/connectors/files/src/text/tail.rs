@@ -14,10 +14,10 @@ use crate::options::{Encoding, FilesOptions};
 
 /// Whether the bytes after a file's last line end are a whole record, or nothing.
 pub(super) fn is_complete(options: &FilesOptions, tail: &[u8], modified_ms: i64) -> bool {
-    if tail.trim_ascii().is_empty() || is_settled(options, modified_ms) {
+    if tail.trim_ascii().is_empty() {
         return true;
     }
-    let Encoding::Json(_) = options.encoding else { return false };
+    let Encoding::Json(_) = options.encoding else { return is_settled(options, modified_ms) };
     // A whole object cannot be the beginning of a longer one.
     let mut probe = JsonDecoder::new(Arc::new(Schema::empty()), &[], JsonOptions::default());
     probe.decode(tail).is_ok()

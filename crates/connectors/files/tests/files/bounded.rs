@@ -205,7 +205,7 @@ async fn what_the_connector_cannot_do_is_refused_by_name() {
     let mut bad = good.clone();
     bad.options = options(&[("path", "s3://bucket/x")]);
     assert_eq!(refused(&bad), "0A000 stage \"s\": path with scheme \"s3\" is not supported");
-    let mut bad = good.clone();
+    let mut bad = good;
     bad.format.options = options(&[("delimeter", ",")]);
     bad.format.encode = "csv".to_owned();
     assert_eq!(refused(&bad), "22023 stage \"s\": unknown option \"delimeter\" of ENCODE CSV");

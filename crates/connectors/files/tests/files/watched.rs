@@ -108,6 +108,9 @@ async fn a_csv_row_without_a_line_end_counts_once_the_file_has_settled() {
     let mut reader = read(&*stage, "a.csv", "0").await;
     assert_eq!(rows(&mut *reader, 2).await, ["1|x", "2|y"]);
     assert_eq!(stage.latest(&split).await, Ok(Some(Position::new("15"))));
+    append(&dir.path().join("a.csv"), "ellow\n3,z\n");
+    let error = next(&mut *reader).await.expect_err("the row went on after all");
+    assert!(matches!(error, ConnectError::Replaced { .. }), "{error}");
 }
 
 #[tokio::test]
