@@ -10,6 +10,7 @@ mod produce;
 use std::fs;
 use std::io::Write as _;
 use std::net::TcpStream;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -79,10 +80,60 @@ pub struct KafkaServer {
     libs: PathBuf,
     port: u16,
     keeper: Mutex<Option<Child>>,
+    client: KafkaClient,
+}
+
+/// What a test does to a cluster: topics, records, transactions. A [`KafkaServer`] is one of its own broker.
+pub struct KafkaClient {
+    bootstrap: String,
     producer: Mutex<Option<produce::Producer>>,
 }
 
+impl KafkaClient {
+    /// A client of the cluster at `bootstrap`. Connects when it is used.
+    pub fn new(bootstrap: &str) -> KafkaClient {
+        KafkaClient { bootstrap: bootstrap.to_owned(), producer: Mutex::new(None) }
+    }
+
+    /// What clients connect to.
+    pub fn bootstrap(&self) -> String {
+        self.bootstrap.clone()
+    }
+
+    /// A client for metadata requests.
+    fn metadata_client(&self) -> BaseConsumer {
+        self.config().create().expect("the configuration is complete")
+    }
+
+    fn config(&self) -> ClientConfig {
+        let mut config = ClientConfig::new();
+        config
+            .set("bootstrap.servers", &self.bootstrap)
+            .set("reconnect.backoff.ms", "20")
+            .set("reconnect.backoff.max.ms", "200")
+            .set("log_level", "0");
+        config
+    }
+}
+
+impl Deref for KafkaServer {
+    type Target = KafkaClient;
+
+    fn deref(&self) -> &KafkaClient {
+        &self.client
+    }
+}
+
 impl KafkaServer {
+    /// The configuration of a topic whose segments are closed by the next record and compacted at once.
+    pub const COMPACTED_SOON: &[(&str, &str)] = &[
+        ("cleanup.policy", "compact"),
+        ("segment.ms", "50"),
+        ("min.cleanable.dirty.ratio", "0.001"),
+        ("min.compaction.lag.ms", "0"),
+        ("delete.retention.ms", "0"),
+    ];
+
     /// Formats a data folder and starts a broker on it; returns when the broker answers.
     ///
     /// # Panics
@@ -95,8 +146,8 @@ impl KafkaServer {
         let properties = home.path().join("server.properties");
         fs::write(&properties, server_properties(home.path(), port, controller_port))
             .expect("the scratch folder is writable");
-        let server =
-            KafkaServer { home, libs, port, keeper: Mutex::new(None), producer: Mutex::new(None) };
+        let client = KafkaClient::new(&format!("127.0.0.1:{port}"));
+        let server = KafkaServer { home, libs, port, keeper: Mutex::new(None), client };
         let format = server
             .java(&["-Xmx128m"])
             .args(["kafka.tools.StorageTool", "format", "-t", &cluster_id(port), "-c"])
@@ -106,11 +157,6 @@ impl KafkaServer {
         assert!(format.status.success(), "{}", String::from_utf8_lossy(&format.stderr));
         server.start_again();
         server
-    }
-
-    /// What clients connect to.
-    pub fn bootstrap(&self) -> String {
-        format!("127.0.0.1:{}", self.port)
     }
 
     /// The broker's port, for a proxy in front of it.
@@ -135,7 +181,7 @@ impl KafkaServer {
     }
 
     fn end(&self, order: &str) {
-        *self.producer.lock() = None;
+        *self.client.producer.lock() = None;
         let Some(mut keeper) = self.keeper.lock().take() else { return };
         let mut stdin = keeper.stdin.take().expect("the keeper was given a pipe");
         stdin.write_all(order.as_bytes()).expect("the keeper reads its pipe");
@@ -173,7 +219,7 @@ impl KafkaServer {
         let mut client = None;
         let answers = || {
             TcpStream::connect(("127.0.0.1", self.port)).ok()?;
-            let client = client.get_or_insert_with(|| self.client());
+            let client = client.get_or_insert_with(|| self.metadata_client());
             let metadata = client.fetch_metadata(None, asked).ok()?;
             (!metadata.brokers().is_empty()).then_some(())
         };
@@ -181,21 +227,6 @@ impl KafkaServer {
             let log = fs::read_to_string(self.log_path()).unwrap_or_default();
             panic!("the broker did not answer in {START_DEADLINE:?}:\n{log}");
         }
-    }
-
-    /// A client for metadata requests.
-    fn client(&self) -> BaseConsumer {
-        self.client_config().create().expect("the configuration is complete")
-    }
-
-    fn client_config(&self) -> ClientConfig {
-        let mut config = ClientConfig::new();
-        config
-            .set("bootstrap.servers", self.bootstrap())
-            .set("reconnect.backoff.ms", "20")
-            .set("reconnect.backoff.max.ms", "200")
-            .set("log_level", "0");
-        config
     }
 
     fn log_path(&self) -> PathBuf {

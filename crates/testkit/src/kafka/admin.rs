@@ -13,7 +13,7 @@ use rdkafka::error::KafkaError;
 use rdkafka::message::Message as _;
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
-use super::{KafkaServer, REQUEST_DEADLINE, wait_for};
+use super::{KafkaClient, REQUEST_DEADLINE, wait_for};
 
 /// Which end of a partition is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,18 +33,9 @@ impl Isolation {
     }
 }
 
-impl KafkaServer {
-    /// The configuration of a topic whose segments are closed by the next record and compacted at once.
-    pub const COMPACTED_SOON: &[(&str, &str)] = &[
-        ("cleanup.policy", "compact"),
-        ("segment.ms", "50"),
-        ("min.cleanable.dirty.ratio", "0.001"),
-        ("min.compaction.lag.ms", "0"),
-        ("delete.retention.ms", "0"),
-    ];
-
+impl KafkaClient {
     fn admin(&self) -> AdminClient<DefaultClientContext> {
-        self.client_config().create().expect("the configuration is complete")
+        self.config().create().expect("the configuration is complete")
     }
 
     /// Makes a topic and waits until every partition has a leader.
@@ -68,7 +59,7 @@ impl KafkaServer {
     pub fn delete_topic(&self, topic: &str) {
         let results = block_on(self.admin().delete_topics(&[topic], &options()));
         all_succeeded(results.expect("the broker answers"));
-        let client = self.client();
+        let client = self.metadata_client();
         wait_for("the topic to go", REQUEST_DEADLINE, || {
             let metadata = client.fetch_metadata(Some(topic), REQUEST_DEADLINE).ok()?;
             metadata.topics().first().is_none_or(|found| found.error().is_some()).then_some(())
@@ -106,7 +97,7 @@ impl KafkaServer {
     }
 
     fn wait_for_partitions(&self, topic: &str, partitions: i32) {
-        let client = self.client();
+        let client = self.metadata_client();
         wait_for("every partition to have a leader", REQUEST_DEADLINE, || {
             let metadata = client.fetch_metadata(Some(topic), REQUEST_DEADLINE).ok()?;
             let found = metadata.topics().first()?.partitions();
@@ -126,7 +117,7 @@ impl KafkaServer {
     /// If the broker does not answer.
     pub fn watermarks(&self, topic: &str, partition: i32, isolation: Isolation) -> (i64, i64) {
         let client: BaseConsumer = self
-            .client_config()
+            .config()
             .set("isolation.level", isolation.as_str())
             .create()
             .expect("the configuration is complete");
@@ -138,7 +129,7 @@ impl KafkaServer {
     /// # Panics
     /// If the broker does not answer.
     pub fn committed_offset(&self, group: &str, topic: &str, partition: i32) -> Option<i64> {
-        let mut config = self.client_config();
+        let mut config = self.config();
         let client: BaseConsumer =
             config.set("group.id", group).create().expect("the configuration is complete");
         let mut list = TopicPartitionList::new();
@@ -156,7 +147,7 @@ impl KafkaServer {
     /// If the partitions do not end in time.
     pub fn visible_offsets(&self, topic: &str, partitions: i32) -> BTreeMap<i32, Vec<i64>> {
         let consumer: BaseConsumer = self
-            .client_config()
+            .config()
             .set("group.id", "segue-testkit")
             .set("enable.auto.commit", "false")
             .set("enable.partition.eof", "true")

@@ -11,7 +11,7 @@ use rdkafka::message::{DeliveryResult, Header, OwnedHeaders};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _, ProducerContext};
 
 use super::admin::Isolation;
-use super::{KafkaServer, REQUEST_DEADLINE, wait_for};
+use super::{KafkaClient, REQUEST_DEADLINE, wait_for};
 
 /// A record to produce. Without a value it is a tombstone.
 #[derive(Clone, Copy, Debug, Default)]
@@ -86,8 +86,8 @@ pub(super) struct Producer {
 }
 
 impl Producer {
-    fn new(server: &KafkaServer, transactional_id: Option<&str>) -> Producer {
-        let mut config = server.client_config();
+    fn new(client: &KafkaClient, transactional_id: Option<&str>) -> Producer {
+        let mut config = client.config();
         config
             .set("linger.ms", "1")
             .set("batch.size", "1000000")
@@ -136,7 +136,7 @@ impl Producer {
     }
 }
 
-impl KafkaServer {
+impl KafkaClient {
     /// Produces one record and waits until it is there.
     ///
     /// # Panics
@@ -184,13 +184,13 @@ impl KafkaServer {
         let producer = Producer::new(self, Some(transactional_id));
         producer.inner.init_transactions(REQUEST_DEADLINE).expect("the coordinator answers");
         producer.inner.begin_transaction().expect("no transaction is open");
-        Transaction { server: self, topic: topic.to_owned(), producer, ends: BTreeMap::new() }
+        Transaction { client: self, topic: topic.to_owned(), producer, ends: BTreeMap::new() }
     }
 }
 
 /// An open transaction on one topic.
 pub struct Transaction<'a> {
-    server: &'a KafkaServer,
+    client: &'a KafkaClient,
     topic: String,
     producer: Producer,
     /// The end of each touched partition behind our records.
@@ -209,7 +209,7 @@ impl Transaction<'_> {
         }
         self.producer.flush();
         for (partition, end) in &mut self.ends {
-            *end = self.server.watermarks(&self.topic, *partition, Isolation::ReadUncommitted).1;
+            *end = self.client.watermarks(&self.topic, *partition, Isolation::ReadUncommitted).1;
         }
     }
 
@@ -234,7 +234,7 @@ impl Transaction<'_> {
     fn wait_for_markers(&self) {
         for (partition, end) in &self.ends {
             wait_for("a transaction's marker", REQUEST_DEADLINE, || {
-                let seen = |isolation| self.server.watermarks(&self.topic, *partition, isolation).1;
+                let seen = |isolation| self.client.watermarks(&self.topic, *partition, isolation).1;
                 (seen(Isolation::ReadUncommitted) > *end).then_some(())
             });
         }
