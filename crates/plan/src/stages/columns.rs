@@ -1,0 +1,217 @@
+//! Columns, INCLUDE columns and the PRIMARY KEY as a schema, and what a key means for a source or a table.
+//!
+//! | INCLUDE | type | |
+//! |---|---|---|
+//! | key | bytea | the record's key, as it came |
+//! | partition | text | the split |
+//! | offset | bigint | the record's position in its split |
+//! | timestamp | timestamptz | |
+//! | header | jsonb | all of them, as a list of key and value |
+//! | header 'name' | text | one of them |
+//! | payload | text | the record's value, as it came |
+//! | stage | text | the stage's name |
+//! | file | text | the file's path |
+//!
+//! A stage that has no such thing gives NULL. Without AS a column is named as in RisingWave:
+//! `_rw_`, the connector of the last stage, `_`, the kind.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{Field, Schema, SchemaRef};
+use segue_connect::IncludeKind;
+use segue_sql::{Column, Columns, CreateTable, Include, Mutability, Name, Nullability};
+use segue_types::{RowSemantics, SqlState, SqlType, UserError, nearest};
+
+use super::PlannedStage;
+
+/// The row type that all stages share.
+pub(super) struct Bound {
+    pub(super) schema: SchemaRef,
+    pub(super) declared_columns: usize,
+    /// Indexes into `schema` of the PRIMARY KEY.
+    pub(super) key: Vec<usize>,
+    pub(super) includes: Vec<segue_connect::Include>,
+}
+
+impl Bound {
+    /// `a, b` of `PRIMARY KEY (a, b)`.
+    pub(super) fn key_names(&self) -> String {
+        let names = self.key.iter().map(|index| self.schema.field(*index).name().as_str());
+        names.collect::<Vec<_>>().join(", ")
+    }
+}
+
+pub(super) fn bind(
+    columns: &Columns,
+    includes: &[Include],
+    connector: &str,
+) -> Result<Bound, UserError> {
+    let mut fields: Vec<Field> =
+        columns.columns.iter().map(|column| declared(columns, column)).collect();
+    let mut offsets: Vec<usize> = columns.columns.iter().map(|column| column.offset.0).collect();
+    let mut bound_includes = Vec::with_capacity(includes.len());
+    for include in includes {
+        let (kind, ty) = include_kind(include)?;
+        let column = include_name(include, connector);
+        fields.push(ty.field(&column, !columns.key.contains(&Name::new(column.as_str()))));
+        offsets.push(include.offset.0);
+        bound_includes.push(segue_connect::Include { kind, column });
+    }
+    for (index, field) in fields.iter().enumerate() {
+        if fields[..index].iter().any(|earlier| earlier.name() == field.name()) {
+            let message = format!("column \"{}\" specified more than once", field.name());
+            return Err(UserError::new(SqlState::DUPLICATE_COLUMN, message).at(offsets[index]));
+        }
+    }
+    let key = key(columns, &fields)?;
+    check_watermark(columns)?;
+    Ok(Bound {
+        schema: Arc::new(Schema::new(fields)),
+        declared_columns: columns.columns.len(),
+        key,
+        includes: bound_includes,
+    })
+}
+
+fn declared(columns: &Columns, column: &Column) -> Field {
+    let nullable =
+        column.nullability == Nullability::Nullable && !columns.key.contains(&column.name);
+    column.ty.field(column.name.as_str(), nullable)
+}
+
+fn key(columns: &Columns, fields: &[Field]) -> Result<Vec<usize>, UserError> {
+    let mut key = Vec::with_capacity(columns.key.len());
+    for name in &columns.key {
+        let Some(index) = fields.iter().position(|field| field.name() == name.as_str()) else {
+            let message = format!("column \"{}\" named in key does not exist", name.as_str());
+            return Err(
+                UserError::new(SqlState::UNDEFINED_COLUMN, message).at(columns.key_offset.0)
+            );
+        };
+        if key.contains(&index) {
+            let message =
+                format!("column \"{}\" appears twice in primary key constraint", name.as_str());
+            return Err(
+                UserError::new(SqlState::DUPLICATE_COLUMN, message).at(columns.key_offset.0)
+            );
+        }
+        key.push(index);
+    }
+    Ok(key)
+}
+
+const INCLUDE_KINDS: &[&str] =
+    &["key", "partition", "offset", "timestamp", "header", "payload", "stage", "file"];
+
+fn include_kind(include: &Include) -> Result<(IncludeKind, SqlType), UserError> {
+    let bound = match (include.kind.as_str(), &include.inner) {
+        ("header", None) => (IncludeKind::Header(None), SqlType::Jsonb),
+        ("header", Some(name)) => (IncludeKind::Header(Some(name.clone())), SqlType::Text),
+        (kind, Some(_)) => {
+            let message = format!("INCLUDE {} takes no name in quotes", kind.to_ascii_uppercase());
+            return Err(UserError::new(SqlState::SYNTAX_ERROR, message)
+                .with_hint("Only INCLUDE HEADER can pick one by name.")
+                .at(include.offset.0));
+        }
+        ("key", None) => (IncludeKind::Key, SqlType::Bytea),
+        ("partition", None) => (IncludeKind::Partition, SqlType::Text),
+        ("offset", None) => (IncludeKind::Offset, SqlType::BigInt),
+        ("timestamp", None) => (IncludeKind::Timestamp, SqlType::Timestamptz),
+        ("payload", None) => (IncludeKind::Payload, SqlType::Text),
+        ("stage", None) => (IncludeKind::Stage, SqlType::Text),
+        ("file", None) => (IncludeKind::File, SqlType::Text),
+        (unknown, None) => {
+            let message = format!("INCLUDE {} does not exist", unknown.to_ascii_uppercase());
+            let hint = match nearest(unknown, INCLUDE_KINDS.iter().copied()) {
+                Some(known) => format!("Perhaps you meant INCLUDE {}.", known.to_ascii_uppercase()),
+                None => format!("What can be included: {}.", INCLUDE_KINDS.join(", ")),
+            };
+            return Err(UserError::new(SqlState::UNDEFINED_OBJECT, message)
+                .with_hint(hint)
+                .at(include.offset.0));
+        }
+    };
+    Ok(bound)
+}
+
+fn include_name(include: &Include, connector: &str) -> String {
+    match (&include.column, &include.inner) {
+        (Some(column), _) => column.as_str().to_owned(),
+        (None, None) => format!("_rw_{}_{}", connector.replace('-', "_"), include.kind),
+        (None, Some(inner)) => {
+            format!("_rw_{}_{}_{inner}", connector.replace('-', "_"), include.kind)
+        }
+    }
+}
+
+fn check_watermark(columns: &Columns) -> Result<(), UserError> {
+    let Some(watermark) = &columns.watermark else { return Ok(()) };
+    if columns.columns.iter().any(|column| column.name == watermark.column) {
+        return Ok(());
+    }
+    let name = watermark.column.as_str();
+    let message = format!("column \"{name}\" named in WATERMARK does not exist");
+    Err(UserError::new(SqlState::UNDEFINED_COLUMN, message).at(watermark.offset.0))
+}
+
+pub(super) fn watermark_notice(columns: &Columns) -> Option<String> {
+    columns.watermark.as_ref().map(|watermark| {
+        let name = watermark.column.as_str();
+        format!("watermark for column \"{name}\" drops nothing: late rows count as all others do")
+    })
+}
+
+pub(super) fn refuse_defaults(columns: &Columns) -> Result<(), UserError> {
+    for column in &columns.columns {
+        let Some(default) = &column.default else { continue };
+        if !default.text.eq_ignore_ascii_case("null") {
+            let name = column.name.as_str();
+            let message = format!("column \"{name}\": a DEFAULT other than NULL is not supported");
+            return Err(UserError::unsupported(message).at(column.offset.0));
+        }
+    }
+    Ok(())
+}
+
+/// The key that a source's rows obey. Nothing enforces a key on events, so nobody may rely on it.
+pub(super) fn source_key(
+    source: &Name,
+    bound: &Bound,
+    stages: &mut [PlannedStage],
+    notices: &mut Vec<String>,
+) -> Vec<usize> {
+    let events = |stage: &PlannedStage| stage.capabilities.semantics == RowSemantics::Append;
+    if bound.key.is_empty() || !stages.iter().all(events) {
+        return bound.key.clone();
+    }
+    stages.iter_mut().for_each(|stage| stage.config.key.clear());
+    notices.push(format!(
+        "PRIMARY KEY ({}) of source \"{}\" is not enforced: every row is an event, and rows with the same \
+         key are all kept; a table would keep the last of them",
+        bound.key_names(),
+        source.as_str(),
+    ));
+    Vec::new()
+}
+
+/// Rows that change cannot feed a table that promised not to.
+pub(super) fn check_mutability(
+    table: &CreateTable,
+    stages: &[PlannedStage],
+) -> Result<(), UserError> {
+    let changing = stages.iter().find(|stage| stage.capabilities.semantics != RowSemantics::Append);
+    match changing {
+        Some(stage) if table.mutability == Mutability::AppendOnly => {
+            let message = format!(
+                "table \"{}\" is APPEND ONLY, and the rows of stage \"{}\" are {}",
+                table.name.as_str(),
+                stage.name,
+                stage.capabilities.semantics
+            );
+            Err(UserError::new(SqlState::INVALID_TABLE_DEFINITION, message)
+                .with_hint("Leave out APPEND ONLY.")
+                .at(table.offset.0))
+        }
+        _ => Ok(()),
+    }
+}
