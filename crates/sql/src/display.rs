@@ -45,6 +45,16 @@ impl ObjectKind {
     }
 }
 
+impl WeakHandoff {
+    /// The clause.
+    pub fn as_sql(self) -> &'static str {
+        match self {
+            WeakHandoff::Gap => "ALLOW GAP",
+            WeakHandoff::Overlap => "ALLOW OVERLAP",
+        }
+    }
+}
+
 impl Display for CreateSource {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write_create(f, ObjectKind::Source, self.on_existing, &self.name)?;
@@ -181,10 +191,8 @@ impl Display for Read {
         if let Some(stop) = &self.stop {
             write!(f, " STOP AT {stop}")?;
         }
-        match self.allow {
-            None => {}
-            Some(WeakHandoff::Gap) => f.write_str(" ALLOW GAP")?,
-            Some(WeakHandoff::Overlap) => f.write_str(" ALLOW OVERLAP")?,
+        if let Some(weak) = self.allow {
+            write!(f, " {}", weak.as_sql())?;
         }
         if self.rows == Rows::AsEvents { f.write_str(" AS EVENTS") } else { Ok(()) }
     }

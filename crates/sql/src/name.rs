@@ -1,4 +1,5 @@
-//! Names and literals as SQL writes them: unquoted names fold to lower case, and are quoted again only when they must be.
+//! Names and literals as SQL writes them: unquoted names fold to lower case, and are quoted again only where
+//! they must be.
 
 use std::fmt;
 
