@@ -40,7 +40,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 async fn fill(server: &PostgresServer, rows: u32) -> Result<(), tokio_postgres::Error> {
     let sql = format!(
         "CREATE TABLE orders AS
-         SELECT n::int8 AS order_id, (n * 7919 % 1000000)::int8 AS customer,
+         SELECT n::int8 AS order_id, n::int8 * 7919 % 1000000 AS customer,
                 (n % 100000)::numeric(12,2) / 100 AS amount,
                 (ARRAY['new','paid','sent','done','lost','back'])[1 + n % 6] AS status,
                 TIMESTAMPTZ '2024-01-01' + n * INTERVAL '1 ms' AS updated_at,

@@ -67,7 +67,7 @@ async fn a_server_out_of_reach_is_a_transient_error_and_comes_back() {
     let mut config = config("SELECT 1::int8 AS n", &[("n", SqlType::BigInt)]);
     set(&mut config, "url", &own.url());
     let definition = pin(&config).await.expect("pins");
-    let query = "SELECT n::int8 FROM generate_series(1, 100000000) AS s (n)";
+    let query = "SELECT generate_series(1, 100000000)::int8 AS n";
     let mut long = config.clone();
     set(&mut long, "query", query);
     let pinned = pin(&long).await.expect("pins");
@@ -91,7 +91,7 @@ async fn a_server_out_of_reach_is_a_transient_error_and_comes_back() {
 
 #[tokio::test]
 async fn a_dropped_capture_ends_its_session_while_rows_flow_and_while_none_do() {
-    let query = "SELECT n::int8, 'flowing' AS mark FROM generate_series(1, 100000000) AS s (n)";
+    let query = "SELECT generate_series(1, 100000000)::int8 AS n, 'flowing' AS mark";
     let flowing = config(query, &[("n", SqlType::BigInt)]);
     let definition = pin(&flowing).await.expect("pins");
     let mut capture = start(&flowing, &definition, None).await.expect("starts");
