@@ -1,4 +1,5 @@
-//! Prints how many JSON records per second one core decodes: 250-byte records of 8 fields, all columns and some.
+//! Prints how many JSON records per second one core decodes: 250-byte records of 8 fields, all
+//! columns and some.
 //!
 //! `cargo run --release -p segue-formats --example decode_speed`
 

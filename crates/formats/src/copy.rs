@@ -1,4 +1,5 @@
-//! The rows of `COPY … FROM STDIN`, in PostgreSQL's text and csv formats, in whatever pieces they arrive.
+//! The rows of `COPY … FROM STDIN`, in PostgreSQL's text and csv formats, in whatever pieces they
+//! arrive.
 //!
 //! Unlike the decoders of sources, COPY is one statement: the first bad line ends it.
 
@@ -66,7 +67,8 @@ pub struct CopyDecoder {
 }
 
 impl CopyDecoder {
-    /// Of the text format. The lines hold `schema`'s columns at `columns`, in that order, and so do the batches.
+    /// Of the text format. The lines hold `schema`'s columns at `columns`, in that order, and so
+    /// do the batches.
     pub fn text(schema: &Schema, columns: &[usize], options: CopyTextOptions) -> CopyDecoder {
         CopyDecoder::new(schema, columns, Dialect::Text(options))
     }

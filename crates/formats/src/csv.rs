@@ -1,5 +1,6 @@
-//! CSV: RFC 4180 with PostgreSQL's options. An unquoted field equal to the null text (empty by default) is NULL; a quoted
-//! one never is. Quoted fields may hold line ends, so records are found by [`record_end`], not by lines.
+//! CSV: RFC 4180 with PostgreSQL's options. An unquoted field equal to the null text (empty by
+//! default) is NULL; a quoted one never is. Quoted fields may hold line ends, so records are
+//! found by [`record_end`], not by lines.
 
 mod options;
 
@@ -20,8 +21,8 @@ pub struct RecordEnd {
     pub next: usize,
 }
 
-/// The end of the record that `bytes` begins with; `None` when `bytes` does not hold all of it. A last
-/// record without a line end is found only by whoever knows that nothing follows.
+/// The end of the record that `bytes` begins with; `None` when `bytes` does not hold all of it. A
+/// last record without a line end is found only by whoever knows that nothing follows.
 pub fn record_end(bytes: &[u8], options: &CsvOptions) -> Option<RecordEnd> {
     let mut at = 0;
     let mut quoted = false;
@@ -119,11 +120,12 @@ pub struct CsvDecoder {
 }
 
 impl CsvDecoder {
-    /// A decoder of records with one field per column of `schema`, in that order (until a header says otherwise), of which those
-    /// at `projection` are wanted.
+    /// A decoder of records with one field per column of `schema`, in that order (until a header
+    /// says otherwise), of which those at `projection` are wanted.
     ///
     /// # Panics
-    /// If `projection` does not lie in `schema`, or a column has a type that no CREATE statement can declare.
+    /// If `projection` does not lie in `schema`, or a column has a type that no CREATE statement
+    /// can declare.
     pub fn new(schema: SchemaRef, projection: &[usize], options: CsvOptions) -> CsvDecoder {
         let set = ColumnSet::new(&schema, projection);
         let place = |column| projection.iter().position(|wanted| *wanted == column);
@@ -140,8 +142,8 @@ impl CsvDecoder {
         }
     }
 
-    /// Takes the order of the fields from a header record. Columns that it does not name are NULL; names that are no
-    /// columns are skipped.
+    /// Takes the order of the fields from a header record. Columns that it does not name are
+    /// NULL; names that are no columns are skipped.
     pub fn set_header(&mut self, record: &[u8]) -> Result<(), DecodeError> {
         let text = utf8(record)?;
         self.fields.split(text.strip_prefix('\u{feff}').unwrap_or(text), &self.options)?;

@@ -1,7 +1,9 @@
-//! How decoding fails: a value that has no place in its column, or a record that is not well formed.
+//! How decoding fails: a value that has no place in its column, or a record that is not well
+//! formed.
 //!
-//! Words defined here: *value error* (about one value, knows no column), *decode error* (about one record).
-//! Invariant: the quoted part of an input is cut, so that a message never carries a whole record.
+//! Words defined here: *value error* (about one value, knows no column), *decode error* (about
+//! one record). Invariant: the quoted part of an input is cut, so that a message never carries a
+//! whole record.
 
 use std::fmt;
 

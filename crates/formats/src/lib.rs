@@ -1,12 +1,13 @@
 //! Bytes → Arrow: one decoder per format, record by record, into typed column builders.
 //!
 //! ```text
-//! record ──decode──▶ a row in the ColumnSet, or a DecodeError and nothing changed ──finish──▶ RecordBatch
+//! record ──decode──▶ a row in the ColumnSet ──finish──▶ RecordBatch
+//!              └───▶ a DecodeError, and nothing changed
 //! ```
 //!
-//! Words defined here: *column* (builder of one array), *record* (one JSON object, CSV record, COPY line).
-//! Invariant: a record becomes exactly one row or leaves its decoder exactly as it was, so a malformed record
-//! never costs its neighbours anything.
+//! Words defined here: *column* (builder of one array), *record* (one JSON object, CSV record,
+//! COPY line). Invariant: a record becomes exactly one row or leaves its decoder exactly as it
+//! was, so a malformed record never costs its neighbours anything.
 
 mod columns;
 mod copy;

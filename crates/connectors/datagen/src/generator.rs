@@ -1,7 +1,7 @@
 //! Values from seed and row number, a column at a time.
 //!
-//! The mixing function and the way each type uses it are part of what a position means: changing them changes rows that were
-//! already read.
+//! The mixing function and the way each type uses it are part of what a position means: changing
+//! them changes rows that were already read.
 
 use std::sync::Arc;
 

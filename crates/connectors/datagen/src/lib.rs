@@ -1,8 +1,9 @@
 //! The `datagen` connector: rows out of nothing, the same ones each time.
 //!
-//! A value depends on the column's seed and the row's number alone, so any row can be made again, and a read goes on
-//! exactly at any position. A paced read is a log that began to grow when it was pinned: row `n` exists once `n / rate`
-//! seconds have passed. So a later consumer catches up at full speed, and `latest` has an answer.
+//! A value depends on the column's seed and the row's number alone, so any row can be made again,
+//! and a read goes on exactly at any position. A paced read is a log that began to grow when it
+//! was pinned: row `n` exists once `n / rate` seconds have passed. So a later consumer catches up
+//! at full speed, and `latest` has an answer.
 //!
 //! | word | here |
 //! |---|---|
@@ -85,7 +86,8 @@ impl Connector for DatagenConnector {
             identity: format!("datagen:{}", pace.began_us()),
             boundedness: options.boundedness(),
             splits,
-            // The splits of a continuous read are all there will be, but only a bounded stage is sealed.
+            // The splits of a continuous read are all there will be, but only a bounded stage is
+            // sealed.
             sealed: options.boundedness() == Boundedness::Bounded,
             private: pace.to_json(),
         })

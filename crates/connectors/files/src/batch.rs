@@ -1,4 +1,5 @@
-//! Batches of the projected schema: the declared columns from the decoder, the INCLUDE columns from here.
+//! Batches of the projected schema: the declared columns from the decoder, the INCLUDE columns
+//! from here.
 
 use std::sync::Arc;
 

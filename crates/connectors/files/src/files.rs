@@ -85,8 +85,8 @@ impl Files {
         Ok(Head::of(&self.bytes(path, 0..len, None).await?))
     }
 
-    /// That the file is still the pinned one: unchanged in a bounded read, at most grown in a watched one.
-    /// What it is now.
+    /// That the file is still the pinned one: unchanged in a bounded read, at most grown in a
+    /// watched one. What it is now.
     pub(crate) async fn verify(
         &self,
         pinned: &Entry,
@@ -162,8 +162,8 @@ fn refuse_compressed(path: &str) -> Result<(), ConnectError> {
     let compressed = [".gz", ".zst", ".bz2", ".xz", ".lz4", ".zip"];
     if compressed.iter().any(|suffix| path.ends_with(suffix)) {
         return Err(ConnectError::Unsupported(format!(
-            "file \"{path}\" is compressed, and reading could not be resumed inside it; unpack it, or leave it \
-             out by match_pattern"
+            "file \"{path}\" is compressed, and reading could not be resumed inside it; unpack it, or \
+             leave it out by match_pattern"
         )));
     }
     Ok(())

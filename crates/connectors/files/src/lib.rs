@@ -6,9 +6,9 @@
 //! | position | byte offset of a record (JSON, CSV) or row number (Parquet) |
 //! | identity | root, pattern, and for a bounded read a digest of the manifest |
 //!
-//! A bounded read pins a manifest (path, size, e-tag, rows) and seals it. Invariant: no byte of a file that is not the
-//! pinned one becomes a row: each request carries the pinned e-tag, and the end of a file is reported only
-//! after one more look.
+//! A bounded read pins a manifest (path, size, e-tag, rows) and seals it. Invariant: no byte of a
+//! file that is not the pinned one becomes a row: each request carries the pinned e-tag, and the
+//! end of a file is reported only after one more look.
 
 mod batch;
 mod files;
@@ -26,7 +26,7 @@ use segue_connect::{
     Capabilities, ConnectError, Connector, Handoff, HandoffKind, KnowsData, OptionSpec, Ordering,
     ReadConfig, ReadDefinition, Replayable, Resume, RowFormat, StageReader,
 };
-use segue_types::{Position, PositionOrder, RowSemantics, SplitId};
+use segue_types::{Boundedness, Position, PositionOrder, RowSemantics, SplitId};
 
 use crate::files::Files;
 use crate::manifest::Manifest;
@@ -92,7 +92,12 @@ impl Connector for FilesConnector {
         let manifest = Manifest::of(definition)?;
         for (split, _) in starts {
             if let Some(entry) = manifest.entry(split.as_str()) {
-                files.verify(entry, definition.boundedness).await?;
+                match files.verify(entry, definition.boundedness).await {
+                    // In a watched directory, files may go.
+                    Err(ConnectError::Missing { .. })
+                        if definition.boundedness == Boundedness::Continuous => {}
+                    verified => drop(verified?),
+                }
             }
         }
         Ok(())

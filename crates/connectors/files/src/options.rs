@@ -90,8 +90,8 @@ impl FilesOptions {
         format!("{}/{pattern}", self.root.display())
     }
 
-    /// Whether the file at `path` below the root belongs to the stage. Names that begin with a dot or an underscore are
-    /// other programs' markers and unfinished files.
+    /// Whether the file at `path` below the root belongs to the stage. Names that begin with a
+    /// dot or an underscore are other programs' markers and unfinished files.
     pub(crate) fn is_match(&self, path: &str) -> bool {
         match &self.pattern {
             Pattern::File(name) => path == name,

@@ -224,7 +224,8 @@ impl ParquetReader {
         Ok(ReadEvent::Rows(Rows { changes, next: position(self.row), rejected, bytes }))
     }
 
-    /// Waits until it is time to look at a watched file again; it may have been removed, but not changed.
+    /// Waits until it is time to look at a watched file again; it may have been removed, but not
+    /// changed.
     async fn look_again(&mut self, entry: &Entry) -> Result<(), ConnectError> {
         let End::Watched { refresh, next_look } = &mut self.read.end else {
             unreachable!("only watched files are looked at again")

@@ -1,4 +1,5 @@
-//! Pinning: the listing becomes a manifest, every file a split with a start and, in a bounded read, a bound.
+//! Pinning: the listing becomes a manifest, every file a split with a start and, in a bounded
+//! read, a bound.
 
 use std::collections::BTreeMap;
 

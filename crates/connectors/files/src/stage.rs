@@ -135,7 +135,11 @@ impl StageReader for FilesStage {
         if let (None, Some(entry)) = (self.options.refresh, pinned) {
             return Ok(Some(position(end_of(entry))));
         }
-        let entry = self.files.look(split.as_str()).await?;
+        let entry = match self.files.look(split.as_str()).await {
+            // Removed since it was listed: the next listing says so.
+            Err(ConnectError::Missing { .. }) => return Ok(None),
+            entry => entry?,
+        };
         let end = match self.options.encoding {
             Encoding::Parquet => Footer::read(&self.files, &entry).await?.rows(),
             Encoding::Json(_) | Encoding::Csv(_) => {
@@ -147,7 +151,7 @@ impl StageReader for FilesStage {
 
     async fn has_data(&self, split: &SplitId, from: &Position) -> Result<HasData, ConnectError> {
         let from = number_of(split, from)?;
-        let Some(latest) = self.latest(split).await? else { return Ok(HasData::Unknown) };
+        let Some(latest) = self.latest(split).await? else { return Ok(HasData::No) };
         let more = number_of(split, &latest)? > from;
         Ok(if more { HasData::Yes } else { HasData::No })
     }

@@ -1,7 +1,9 @@
-//! Reading JSON lines and CSV: chunks of a file, cut at record boundaries, decoded record by record.
+//! Reading JSON lines and CSV: chunks of a file, cut at record boundaries, decoded record by
+//! record.
 //!
-//! A last record without a line end is a record of a bounded read. In a watched file it may still be growing: JSON counts
-//! once it is a whole object, CSV once the file has not changed for one refresh interval.
+//! A last record without a line end is a record of a bounded read. In a watched file it may still
+//! be growing: JSON counts once it is a whole object, CSV once the file has not changed for one
+//! refresh interval.
 
 mod decoder;
 mod tail;
@@ -91,7 +93,8 @@ impl TextReader {
         self.read.options.boundedness()
     }
 
-    /// The first look at the file: that it is the pinned one, that `from` lies in it and begins a record, and its header.
+    /// The first look at the file: that it is the pinned one, that `from` lies in it and begins a
+    /// record, and its header.
     async fn begin(&mut self) -> Result<Entry, ConnectError> {
         let files = &self.read.files;
         let path = self.read.split.as_str();
@@ -121,7 +124,8 @@ impl TextReader {
         Ok(entry)
     }
 
-    /// A position that an earlier run delivered begins a record, or ends a last one that had no line end.
+    /// A position that an earlier run delivered begins a record, or ends a last one that had no
+    /// line end.
     async fn check_boundary(&self, entry: &Entry) -> Result<(), ConnectError> {
         let offset = self.offset;
         if offset == 0 || offset == entry.size_bytes {
@@ -226,7 +230,8 @@ impl TextReader {
         Ok(())
     }
 
-    /// Decodes what the chunk holds in whole records; with `take_rest` also the bytes after the last line end.
+    /// Decodes what the chunk holds in whole records; with `take_rest` also the bytes after the
+    /// last line end.
     fn decode(&mut self, take_rest: bool) -> Result<Option<ReadEvent>, ConnectError> {
         let start = self.offset;
         let mut rejected = Vec::new();

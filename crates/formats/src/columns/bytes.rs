@@ -4,8 +4,8 @@ use arrow::buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 
 use crate::ValueError;
 
-/// Byte strings. `ends[i]` is where row `i` ends in `bytes`; bytes after the last end belong to a row that
-/// is being written.
+/// Byte strings. `ends[i]` is where row `i` ends in `bytes`; bytes after the last end belong to a
+/// row that is being written.
 #[derive(Debug, Default)]
 pub(crate) struct ByteValues {
     pub(crate) bytes: Vec<u8>,

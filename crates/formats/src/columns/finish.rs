@@ -20,8 +20,8 @@ fn buffer<T: arrow::datatypes::ArrowNativeType>(values: &mut Vec<T>) -> ScalarBu
 
 fn text(values: &mut ByteValues, nulls: Option<NullBuffer>) -> ArrayRef {
     let (offsets, bytes) = values.finish();
-    // SAFETY: the bytes of every row were taken from a `str` as a whole, so each row is valid UTF-8, and
-    // the offsets are ascending ends within `bytes`.
+    // SAFETY: the bytes of every row were taken from a `str` as a whole, so each row is valid
+    // UTF-8, and the offsets are ascending ends within `bytes`.
     Arc::new(unsafe { StringArray::new_unchecked(offsets, bytes, nulls) })
 }
 

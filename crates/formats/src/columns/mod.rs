@@ -1,8 +1,9 @@
 //! Column builders on plain vectors: appending is a push, taking back is a truncation.
 //!
-//! Word defined here: *column* (the builder of one Arrow array). Invariant: `truncate(n)` restores the state after
-//! the n-th row whatever a failed append left behind, because every part of a column can be cut by row count
-//! alone: offsets by count, bytes by the last offset, children by the last offset or the count.
+//! Word defined here: *column* (the builder of one Arrow array). Invariant: `truncate(n)`
+//! restores the state after the n-th row whatever a failed append left behind, because every part
+//! of a column can be cut by row count alone: offsets by count, bytes by the last offset,
+//! children by the last offset or the count.
 
 mod bytes;
 mod finish;
@@ -69,7 +70,8 @@ macro_rules! for_each_vec {
 }
 
 impl Column {
-    /// The builder for a field that [`SqlType::field`] made. `None` for a type that Segue does not store.
+    /// The builder for a field that [`SqlType::field`] made. `None` for a type that Segue does
+    /// not store.
     pub fn new(field: &Field) -> Option<Column> {
         Some(Column::of_type(&sql_type_of(field)?))
     }
@@ -122,7 +124,8 @@ impl Column {
         self.validity.push_null();
     }
 
-    /// Appends the zero of the type as a value: what fills a NOT NULL column of a row that only names a key.
+    /// Appends the zero of the type as a value: what fills a NOT NULL column of a row that only
+    /// names a key.
     pub fn append_zero(&mut self) {
         self.append_filler();
         self.validity.push_valid();

@@ -1,4 +1,5 @@
-//! The columns of one batch in the making, row by row: every row is appended as a whole or not at all.
+//! The columns of one batch in the making, row by row: every row is appended as a whole or not at
+//! all.
 
 use std::sync::Arc;
 
@@ -22,7 +23,8 @@ impl ColumnSet {
     /// Builders for `schema`'s columns at `projection`, in that order.
     ///
     /// # Panics
-    /// If an index lies outside the schema, or a column has a type that no CREATE statement can declare.
+    /// If an index lies outside the schema, or a column has a type that no CREATE statement can
+    /// declare.
     pub fn new(schema: &Schema, projection: &[usize]) -> ColumnSet {
         let schema = Arc::new(schema.project(projection).expect("projections lie in their schema"));
         let column = |field: &Arc<Field>| {
@@ -89,8 +91,8 @@ impl ColumnSet {
         self.columns.iter_mut().for_each(|column| column.truncate(len));
     }
 
-    /// Ends a row that only names a key: what is not filled becomes NULL, or zero where the column is NOT NULL,
-    /// since Arrow refuses a NULL there and nobody reads it.
+    /// Ends a row that only names a key: what is not filled becomes NULL, or zero where the
+    /// column is NOT NULL, since Arrow refuses a NULL there and nobody reads it.
     pub(crate) fn end_key_row(&mut self) {
         for (column, field) in self.columns.iter_mut().zip(self.schema.fields()) {
             if column.len() == self.len {

@@ -40,7 +40,8 @@ impl Default for CsvOptions {
 }
 
 impl CsvOptions {
-    /// From options by name; `without_header` is RisingWave's spelling of `header`. An unknown name is an error.
+    /// From options by name; `without_header` is RisingWave's spelling of `header`. An unknown
+    /// name is an error.
     pub fn parse(options: &BTreeMap<String, String>) -> Result<CsvOptions, UserError> {
         let mut parsed = CsvOptions::default();
         if let Some(quote) = options.get("quote") {

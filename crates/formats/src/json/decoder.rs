@@ -10,8 +10,8 @@
 //! | jsonb | any value but null |
 //! | arrays, structs | JSON arrays and objects; strings with PostgreSQL's literal |
 //!
-//! A missing field and a JSON null are NULL. Names match exactly, or else but for case. Columns outside the projection
-//! are checked to be JSON and nothing more.
+//! A missing field and a JSON null are NULL. Names match exactly, or else but for case. Columns
+//! outside the projection are checked to be JSON and nothing more.
 
 use arrow::array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -33,10 +33,12 @@ pub struct JsonDecoder {
 }
 
 impl JsonDecoder {
-    /// A decoder of records with `schema`'s columns, of which those at `projection` are wanted, in that order.
+    /// A decoder of records with `schema`'s columns, of which those at `projection` are wanted,
+    /// in that order.
     ///
     /// # Panics
-    /// If `projection` does not lie in `schema`, or a column has a type that no CREATE statement can declare.
+    /// If `projection` does not lie in `schema`, or a column has a type that no CREATE statement
+    /// can declare.
     #[expect(clippy::needless_pass_by_value, reason = "callers hold the schema as an Arc")]
     pub fn new(schema: SchemaRef, projection: &[usize], options: JsonOptions) -> JsonDecoder {
         let set = ColumnSet::new(&schema, projection);
@@ -107,9 +109,9 @@ impl JsonDecoder {
         self.set.end_key_row();
     }
 
-    /// Appends a row with the key alone, for a record without a value. `key` holds an object with the columns at `columns`
-    /// (places in the projection), or, for one column, its bare value: JSON, or else plain text. The
-    /// other columns are NULL, or zero where they are NOT NULL.
+    /// Appends a row with the key alone, for a record without a value. `key` holds an object with
+    /// the columns at `columns` (places in the projection), or, for one column, its bare value:
+    /// JSON, or else plain text. The other columns are NULL, or zero where they are NOT NULL.
     pub fn append_key_only(&mut self, key: &[u8], columns: &[usize]) -> Result<(), DecodeError> {
         let filled = self.fill_key(key, columns);
         let missing = columns.iter().find(|column| self.set.is_unfilled(**column));

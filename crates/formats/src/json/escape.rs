@@ -1,7 +1,7 @@
 //! The escapes of JSON strings.
 
-/// The length of the well-formed escape that `bytes` begins with. Two halves of a surrogate pair count as one;
-/// half a pair is not well formed, because it is no character.
+/// The length of the well-formed escape that `bytes` begins with. Two halves of a surrogate pair
+/// count as one; half a pair is not well formed, because it is no character.
 pub(super) fn check(bytes: &[u8]) -> Option<usize> {
     decode(bytes).map(|(_, len)| len)
 }

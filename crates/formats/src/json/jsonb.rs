@@ -1,4 +1,5 @@
-//! jsonb as PostgreSQL stores and prints it: keys sorted by length and then bytes, the last of equal keys holds,
+//! jsonb as PostgreSQL stores and prints it: keys sorted by length and then bytes, the last of
+//! equal keys holds,
 //! `": "` and `", "` between, numbers without exponent. Equal values become equal texts.
 
 use std::borrow::Cow;
@@ -165,7 +166,8 @@ fn exponent_of(number: &str) -> Option<i64> {
     Some(exponent.parse().unwrap_or(i64::MAX))
 }
 
-/// A number as PostgreSQL's numeric prints it: no exponent, no sign on zero, written fraction digits kept.
+/// A number as PostgreSQL's numeric prints it: no exponent, no sign on zero, written fraction
+/// digits kept.
 fn write_number(number: &str, out: &mut Vec<u8>) {
     let (mantissa, _) = number.split_once(['e', 'E']).unwrap_or((number, ""));
     let exponent = exponent_of(number).unwrap_or(0);

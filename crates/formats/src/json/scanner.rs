@@ -1,7 +1,7 @@
 //! A cursor over one JSON text that checks what it passes.
 //!
-//! Invariant: the text is valid UTF-8 and the cursor stands on a character boundary, so every slice that is
-//! cut at quotes, digits or brackets is a `str`.
+//! Invariant: the text is valid UTF-8 and the cursor stands on a character boundary, so every
+//! slice that is cut at quotes, digits or brackets is a `str`.
 
 use std::fmt;
 
@@ -268,8 +268,8 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// The first byte at or after `at` that ends a run of plain string characters: a quote, a backslash or a
-/// control character; the length of `bytes` when there is none.
+/// The first byte at or after `at` that ends a run of plain string characters: a quote, a
+/// backslash or a control character; the length of `bytes` when there is none.
 #[inline]
 fn special(bytes: &[u8], mut at: usize) -> usize {
     while let Some(block) = bytes[at..].first_chunk::<16>() {
@@ -298,7 +298,8 @@ fn special_mask(block: &[u8; 16]) -> u32 {
         _mm_cmpeq_epi8, _mm_loadu_si128, _mm_min_epu8, _mm_movemask_epi8, _mm_or_si128,
         _mm_set1_epi8,
     };
-    // SAFETY: SSE2 is part of x86_64, and an unaligned load of 16 bytes from a 16-byte array is in bounds.
+    // SAFETY: SSE2 is part of x86_64, and an unaligned load of 16 bytes from a 16-byte array is
+    // in bounds.
     unsafe {
         let block = _mm_loadu_si128(block.as_ptr().cast());
         let quote = _mm_cmpeq_epi8(block, _mm_set1_epi8(b'"' as i8));

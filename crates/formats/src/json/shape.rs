@@ -1,7 +1,7 @@
 //! Which field of an object goes to which column.
 //!
-//! Records of one stream name their fields in one order, so each name is first compared with the one that is due (the
-//! *script*, learnt from the records so far); only what differs is looked up.
+//! Records of one stream name their fields in one order, so each name is first compared with the
+//! one that is due (the *script*, learnt from the records so far); only what differs is looked up.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,8 @@ use super::scanner::{Malformed, Scanner};
 
 /// How many names a script holds.
 const SCRIPT_LEN_MAX: usize = 128;
-/// How many names may be left out by a record before the lookup is cheaper than going on through the script.
+/// How many names may be left out by a record before the lookup is cheaper than going on through
+/// the script.
 const SCRIPT_LOOK_AHEAD: usize = 8;
 /// Longer names are looked up each time.
 const SCRIPT_NAME_BYTES_MAX: usize = 128;

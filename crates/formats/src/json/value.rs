@@ -26,8 +26,8 @@ impl From<ValueError> for Flaw {
     }
 }
 
-/// Reads an object's fields into `columns`, which all have `len` rows. How many columns got a value; `current` is the
-/// column that was being written when an error came.
+/// Reads an object's fields into `columns`, which all have `len` rows. How many columns got a
+/// value; `current` is the column that was being written when an error came.
 pub(super) fn read_object(
     scanner: &mut Scanner<'_>,
     shape: &mut ObjectShape,

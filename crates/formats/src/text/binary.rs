@@ -6,7 +6,8 @@ use base64::engine::general_purpose::STANDARD;
 use crate::ValueError;
 use crate::columns::ByteValues;
 
-/// `\x` and hex digits, as PostgreSQL prints; anything else is base64, as JSON producers write bytes.
+/// `\x` and hex digits, as PostgreSQL prints; anything else is base64, as JSON producers write
+/// bytes.
 pub(super) fn append_bytea(values: &mut ByteValues, text: &str) -> Result<(), ValueError> {
     match text.strip_prefix("\\x") {
         Some(digits) => append_hex(&mut values.bytes, digits.as_bytes())
@@ -30,8 +31,8 @@ fn hex_digit(byte: u8) -> Option<u8> {
     char::from(byte).to_digit(16).map(|digit| digit as u8)
 }
 
-/// PostgreSQL's uuid input (braces, any case, hyphens after every fourth digit or nowhere), stored as 36
-/// lower-case characters so that equal values are equal texts.
+/// PostgreSQL's uuid input (braces, any case, hyphens after every fourth digit or nowhere),
+/// stored as 36 lower-case characters so that equal values are equal texts.
 pub(super) fn append_uuid(values: &mut ByteValues, text: &str) -> Result<(), ValueError> {
     let canonical = parse_uuid(text).ok_or_else(|| ValueError::invalid(text, "uuid"))?;
     values.push(&canonical)

@@ -1,6 +1,7 @@
 //! Intervals: `1 year 2 mons 3 days 04:05:06.7`, `3 hours ago`, `@ 1 day`, ISO `P1Y2M3DT4H5M6S`.
 //!
-//! A fraction runs over into the smaller units, as in PostgreSQL: half a day is 12 hours, half a month 15 days.
+//! A fraction runs over into the smaller units, as in PostgreSQL: half a day is 12 hours, half a
+//! month 15 days.
 
 use arrow::array::types::IntervalMonthDayNano;
 

@@ -1,6 +1,8 @@
-//! The text form of every SQL type, as PostgreSQL reads it. CSV, COPY and the strings of JSON all come here.
+//! The text form of every SQL type, as PostgreSQL reads it. CSV, COPY and the strings of JSON all
+//! come here.
 //!
-//! Invariant: a value is appended as a whole, or the error leaves something that `Column::truncate` cuts off.
+//! Invariant: a value is appended as a whole, or the error leaves something that
+//! `Column::truncate` cuts off.
 
 mod binary;
 mod civil;

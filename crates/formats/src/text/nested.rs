@@ -56,7 +56,8 @@ enum Element {
     Quoted(String),
 }
 
-/// The elements between commas. Nested literals are kept whole. `None` when quotes or braces do not close.
+/// The elements between commas. Nested literals are kept whole. `None` when quotes or braces do
+/// not close.
 fn elements(body: &str, open: char, close: char) -> Option<Vec<Element>> {
     let mut elements = Vec::new();
     let mut value = String::new();

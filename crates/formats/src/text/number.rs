@@ -29,8 +29,8 @@ pub(crate) fn int_of_json<T: Int>(text: &str, ty: &str) -> Result<T, ValueError>
     if let Ok(value) = text.parse() {
         return Ok(value);
     }
-    // One digit of scale is enough to see a fraction only if it is not rounded away: 38 digits hold every
-    // integer of SQL and 19 fraction digits.
+    // One digit of scale is enough to see a fraction only if it is not rounded away: 38 digits
+    // hold every integer of SQL and 19 fraction digits.
     let scaled = parse_numeric(text, 38, 19).map_err(|_| ValueError::out_of_range(text, ty))?;
     let unit = 10_i128.pow(19);
     if scaled % unit != 0 {
@@ -42,7 +42,8 @@ pub(crate) fn int_of_json<T: Int>(text: &str, ty: &str) -> Result<T, ValueError>
         .ok_or_else(|| ValueError::out_of_range(text, ty))
 }
 
-/// PostgreSQL's float input: decimal numbers, `NaN`, `Infinity`, `inf`; too large is an error, not infinity.
+/// PostgreSQL's float input: decimal numbers, `NaN`, `Infinity`, `inf`; too large is an error,
+/// not infinity.
 pub(super) fn parse_float<T>(text: &str, ty: &str) -> Result<T, ValueError>
 where
     T: FromStr + Into<f64> + Copy,
@@ -63,8 +64,9 @@ const EXACT_POWERS: [f64; 23] = [
 
 /// A JSON number as a double. `None` when it is too large for one.
 ///
-/// Mantissas below 2^53 with few fraction digits, that is, money and measurements, are one division of two exactly
-/// held numbers and so correctly rounded (Clinger's fast path); all others go the long way.
+/// Mantissas below 2^53 with few fraction digits, that is, money and measurements, are one
+/// division of two exactly held numbers and so correctly rounded (Clinger's fast path); all
+/// others go the long way.
 #[inline]
 pub(crate) fn float64_of_json(text: &str) -> Option<f64> {
     let bytes = text.as_bytes();

@@ -1,5 +1,5 @@
-//! Numeric, exactly from its digits: never through a float. More fraction digits than the scale round half away
-//! from zero, as PostgreSQL does.
+//! Numeric, exactly from its digits: never through a float. More fraction digits than the scale
+//! round half away from zero, as PostgreSQL does.
 
 use segue_types::SqlType;
 

@@ -1,7 +1,8 @@
-//! Dates, times and timestamps: ISO 8601 as PostgreSQL reads it (`T` or a blank, zone or none, up to 6 fraction
-//! digits and the rest rounded).
+//! Dates, times and timestamps: ISO 8601 as PostgreSQL reads it (`T` or a blank, zone or none, up
+//! to 6 fraction digits and the rest rounded).
 //!
-//! A zone in the text of a `timestamp` is ignored, as in PostgreSQL; a `timestamptz` without one is UTC.
+//! A zone in the text of a `timestamp` is ignored, as in PostgreSQL; a `timestamptz` without one
+//! is UTC.
 
 use super::civil;
 use crate::ValueError;

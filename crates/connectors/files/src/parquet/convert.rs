@@ -1,4 +1,5 @@
-//! From a file's types to the declared ones. A value that has no place in its column costs its row alone.
+//! From a file's types to the declared ones. A value that has no place in its column costs its
+//! row alone.
 
 use std::sync::Arc;
 

@@ -16,8 +16,8 @@ pub(crate) enum TextDecoder {
 }
 
 impl TextDecoder {
-    /// A decoder for records with `schema`'s columns, of which those at `projection` are wanted. `None` when
-    /// the encoding is no text.
+    /// A decoder for records with `schema`'s columns, of which those at `projection` are wanted.
+    /// `None` when the encoding is no text.
     pub(crate) fn new(
         encoding: &Encoding,
         schema: SchemaRef,

@@ -1,4 +1,5 @@
-//! Bounded reads of real files: every row once, from any position, of the pinned version or not at all.
+//! Bounded reads of real files: every row once, from any position, of the pinned version or not
+//! at all.
 
 use std::fs;
 

@@ -125,6 +125,11 @@ async fn new_files_start_at_their_beginning_whatever_the_start_was() {
     assert_eq!(stage.discover().await.expect("listed").splits, definition.splits);
     fs::write(dir.path().join("b"), "{\"id\":2}\n").expect("written");
     fs::remove_file(dir.path().join("a")).expect("removed");
+    let gone = SplitId::new("a");
+    assert_eq!(stage.latest(&gone).await, Ok(None));
+    assert_eq!(stage.has_data(&gone, &Position::new("0")).await, Ok(HasData::No));
+    let start = [(gone, Position::new("9"))];
+    assert_eq!(FilesConnector.check(&config, &definition, &start).await, Ok(()));
     let deadline = Instant::now() + Duration::from_secs(20);
     let found = loop {
         let found = stage.discover().await.expect("listed").splits;
