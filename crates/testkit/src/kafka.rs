@@ -1,8 +1,8 @@
 //! A real Apache Kafka broker (one KRaft node) for tests: on free ports, with its own data folder.
 //!
-//! The jars come from `tools/kafka/install.sh`, which is run when they are missing.
-//! Invariant: the broker dies with its handle, and also with the test process, however that ends: a shell holds
-//! the other end of a pipe and kills the broker when the pipe closes.
+//! The jars come from `tools/kafka/install.sh`, which is run when they are missing. Invariant: the broker
+//! dies with its handle, and also with the test process, however that ends: a shell holds the other end of
+//! a pipe and kills the broker when the pipe closes.
 
 mod admin;
 mod produce;
@@ -34,8 +34,9 @@ const STOP_DEADLINE: Duration = Duration::from_secs(20);
 /// How long one administrative request may take.
 const REQUEST_DEADLINE: Duration = Duration::from_secs(30);
 
-/// One node, and nothing waits for what a test would have to wait for: no rebalance delay, short sessions, cleaners
-/// and retention at work every half second (but no retention unless a topic asks: tests write old times).
+/// One node, and nothing waits for what a test would have to wait for: no rebalance delay, short sessions,
+/// cleaners and retention at work every half second (but no retention unless a topic asks: tests write old
+/// times).
 const SETTINGS: &str = "\
 broker.heartbeat.interval.ms=300
 broker.session.timeout.ms=2000
@@ -60,8 +61,8 @@ log.cleaner.backoff.ms=200
 log.cleaner.dedupe.buffer.size=4194304
 ";
 
-/// Runs the broker and obeys its stdin: `stop` ends it gently, `kill` at once; the end of stdin, which is also the
-/// end of the test process, kills it and removes its home.
+/// Runs the broker and obeys its stdin: `stop` ends it gently, `kill` at once; the end of stdin, which is
+/// also the end of the test process, kills it and removes its home.
 const KEEPER: &str = r#"
 home=$1; shift
 "$@" </dev/null >>"$home/broker.log" 2>&1 &

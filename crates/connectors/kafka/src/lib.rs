@@ -1,8 +1,8 @@
 //! The `kafka` connector: topics as append or upsert streams, bounded with `STOP AT` and continuous without.
 //!
 //! Splits are partitions, positions are offsets of the next record, all as a committed reader sees them.
-//! The identity of a read is the cluster's id with the topic's name and id, so that a topic that was re-created under its
-//! name is an error.
+//! The identity of a read is the cluster's id with the topic's name and id, so that a topic that was
+//! re-created under its name is an error.
 //!
 //! ```text
 //! Settings ─▶ Link (a client; questions) ─▶ pin / handoff

@@ -101,8 +101,8 @@ impl Link {
         if partitions.is_empty() {
             return Ok(BTreeMap::new());
         }
-        // ListOffsets takes a time; two negative ones mean the beginning and the end. librdkafka hands it on as it is,
-        // and asks each leader once for all its partitions.
+        // ListOffsets takes a time; two negative ones mean the beginning and the end. librdkafka hands it
+        // on as it is, and asks each leader once for all its partitions.
         let asked = match ask {
             Ask::First => Offset::Beginning,
             Ask::End => Offset::End,

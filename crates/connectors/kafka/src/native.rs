@@ -1,8 +1,8 @@
-//! The calls of librdkafka that its wrapper crate does not offer: the id of a topic, and a partition's queue read
-//! in batches without an allocation per message.
+//! The calls of librdkafka that its wrapper crate does not offer: the id of a topic, and a partition's
+//! queue read in batches without an allocation per message.
 //!
-//! Invariant: every pointer that librdkafka hands over is owned by exactly one value here and given back on drop,
-//! and none outlives the client it came from, which each owner keeps alive.
+//! Invariant: every pointer that librdkafka hands over is owned by exactly one value here and given back
+//! on drop, and none outlives the client it came from, which each owner keeps alive.
 
 mod describe;
 mod message;

@@ -1,9 +1,9 @@
-//! The reading of one partition: a thread that decodes straight from librdkafka's buffers, and the receiving end that
-//! the engine polls.
+//! The reading of one partition: a thread that decodes straight from librdkafka's buffers, and the
+//! receiving end that the engine polls.
 //!
-//! Invariants: nothing at or beyond the bound is delivered; a read with a bound ends at the first sign that the bound
-//! was passed (a record at or behind it, or the partition's end), because the last offset before it may
-//! never be delivered (a transaction's marker, aborted, compacted away).
+//! Invariants: nothing at or beyond the bound is delivered; a read with a bound ends at the first sign
+//! that the bound was passed (a record at or behind it, or the partition's end), because the last offset
+//! before it may never be delivered (a transaction's marker, aborted, compacted away).
 
 mod batch;
 
@@ -139,7 +139,8 @@ impl Reading {
             End::Complete { at } => Some(Ok(ReadEvent::Done { at: position_of(at) })),
             End::Failed(error) => Some(Err(error)),
         };
-        // Given back before the end is told, so that whoever hears of it can read the partition again at once.
+        // Given back before the end is told, so that whoever hears of it can read the partition again at
+        // once.
         self.shared.unassign(self.partition).ok();
         if let Some(last) = last {
             self.events.blocking_send(last).ok();
@@ -227,8 +228,8 @@ impl Reading {
         self.events.blocking_send(Ok(event)).map_err(|_| End::Abandoned)
     }
 
-    /// Makes sure that what was fetched until now came from the pinned topic. Waits while the cluster is silent,
-    /// but not for ever.
+    /// Makes sure that what was fetched until now came from the pinned topic. Waits while the cluster is
+    /// silent, but not for ever.
     fn confirm(&self) -> Result<(), End> {
         loop {
             match self.shared.sentinel.confirm(&self.shared.questions, RECENT) {

@@ -1,7 +1,7 @@
 //! Where a read starts and ends, in numbers: whatever is symbolic is resolved here, once.
 //!
-//! Invariant: a bound is an end that a committed reader reaches, and no start lies before what is retained or beyond
-//! the log's end.
+//! Invariant: a bound is an end that a committed reader reaches, and no start lies before what is retained
+//! or beyond the log's end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,8 +18,8 @@ use crate::splits::{offset_in, partition_of, position_of, split_of};
 /// What the definition remembers beside the splits.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Pinned {
-    /// The first offset of each partition when the read was pinned: where a partition starts that a handoff does
-    /// not name.
+    /// The first offset of each partition when the read was pinned: where a partition starts that a
+    /// handoff does not name.
     pub(crate) first: BTreeMap<i32, i64>,
 }
 
@@ -123,7 +123,8 @@ fn bounds(
 ) -> Result<Option<BTreeMap<i32, i64>>, ConnectError> {
     let Some(stop) = &config.stop else { return Ok(None) };
     Ok(Some(match stop {
-        // The last stable offset: a reader that waited for the high watermark would hang on an open transaction.
+        // The last stable offset: a reader that waited for the high watermark would hang on an open
+        // transaction.
         Stop::Latest => ends(extents),
         Stop::Timestamp { unix_ms } => since(link, *unix_ms, extents)?,
         Stop::Offsets(named) => {

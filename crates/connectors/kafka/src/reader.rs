@@ -1,8 +1,8 @@
 //! An open read: one client for all partitions of the topic, a thread that serves it, and a thread for each
 //! partition that is being read.
 //!
-//! Invariant: the client is never closed on a thread of the async runtime, for closing blocks: the serving thread
-//! outlives every other holder.
+//! Invariant: the client is never closed on a thread of the async runtime, for closing blocks: the serving
+//! thread outlives every other holder.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -40,8 +40,8 @@ const METADATA_DEADLINE: Duration = Duration::from_secs(5);
 pub(crate) struct Shared {
     /// The client that reads.
     pub(crate) link: Link,
-    /// The client that asks: on a connection of its own, for a broker answers one request of a connection after the
-    /// other, and a fetch that waits for records would hold up every question.
+    /// The client that asks: on a connection of its own, for a broker answers one request of a connection
+    /// after the other, and a fetch that waits for records would hold up every question.
     pub(crate) questions: Link,
     pub(crate) settings: Settings,
     pub(crate) sentinel: Sentinel,

@@ -1,8 +1,8 @@
 //! From messages to rows of the projected schema.
 //!
-//! `FORMAT PLAIN`: each value is a row that is added. `FORMAT UPSERT`: a value is the row of its key, a message without a
-//! value removes the row of its key. Key columns come out of the value, and out of the message's key where the value
-//! lacks them.
+//! `FORMAT PLAIN`: each value is a row that is added. `FORMAT UPSERT`: a value is the row of its key, a
+//! message without a value removes the row of its key. Key columns come out of the value, and out of the
+//! message's key where the value lacks them.
 //!
 //! Invariant: a message appends exactly one row to every column, or nothing at all.
 

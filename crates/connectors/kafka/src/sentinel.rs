@@ -1,9 +1,10 @@
 //! Watches that the topic under its name is still the one that was pinned.
 //!
-//! librdkafka goes on at the old offset when a topic is deleted and made again under its name. Between the last record
-//! of the old topic and the first of the new one there is a pause of at least a reconnection or of the back-off
-//! after a failed fetch. So rows are let through only if a check that *began* less than that pause ago has found
-//! the pinned id: had the rows come from a new topic, that check would have found the old one gone.
+//! librdkafka goes on at the old offset when a topic is deleted and made again under its name. Between the
+//! last record of the old topic and the first of the new one there is a pause of at least a reconnection
+//! or of the back-off after a failed fetch. So rows are let through only if a check that *began* less than
+//! that pause ago has found the pinned id: had the rows come from a new topic, that check would have found
+//! the old one gone.
 
 use std::time::{Duration, Instant};
 
@@ -64,7 +65,8 @@ impl Sentinel {
         state.learn(began, found)
     }
 
-    /// The error of a reader that hears nothing: for good, or because the cluster has been silent for too long.
+    /// The error of a reader that hears nothing: for good, or because the cluster has been silent for too
+    /// long.
     pub(crate) fn trouble(&self) -> Option<ConnectError> {
         let state = self.state.lock();
         let silent = state.silent.as_ref();

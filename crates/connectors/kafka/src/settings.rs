@@ -56,8 +56,8 @@ const DEFAULTS: &[(&str, &str)] = &[
 
 /// The bound of a partition's queue, unless the user sets one.
 const QUEUED_KIB: &str = "queued.max.messages.kbytes";
-/// What one reader's partitions may hold in librdkafka's queues together, and one partition at the most. The last
-/// answer to a fetch comes on top.
+/// What one reader's partitions may hold in librdkafka's queues together, and one partition at the most.
+/// The last answer to a fetch comes on top.
 const QUEUED_KIB_MAX: usize = 256 * 1024;
 const PARTITION_QUEUED_KIB_MAX: usize = 16 * 1024;
 

@@ -1,5 +1,5 @@
-//! Partitions and offsets as splits and positions: a split's id is its partition's number, a position is the offset
-//! of the next record.
+//! Partitions and offsets as splits and positions: a split's id is its partition's number, a position is
+//! the offset of the next record.
 
 use segue_connect::ConnectError;
 use segue_types::{Position, SplitId, SqlState, UserError};

@@ -1,4 +1,5 @@
-//! Reading partitions of a real broker: bounds that no record reaches, formats, bad records, topics that change.
+//! Reading partitions of a real broker: bounds that no record reaches, formats, bad records, topics that
+//! change.
 
 mod common;
 

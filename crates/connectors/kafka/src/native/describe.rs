@@ -53,8 +53,8 @@ fn ask(
     let operation = c::rd_kafka_admin_op_t::RD_KAFKA_ADMIN_OP_DESCRIBETOPICS;
     let mut names = [name.as_ptr()];
     let mut complaint = [0; 256];
-    // SAFETY: the client is alive; names and complaint outlive the calls that borrow them; librdkafka copies the names
-    // and the options before `rd_kafka_DescribeTopics` returns.
+    // SAFETY: the client is alive; names and complaint outlive the calls that borrow them; librdkafka
+    // copies the names and the options before `rd_kafka_DescribeTopics` returns.
     unsafe {
         let options = Owned::new(
             c::rd_kafka_AdminOptions_new(client, operation),

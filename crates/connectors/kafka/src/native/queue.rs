@@ -23,7 +23,8 @@ pub(crate) struct PartitionQueue<C: ConsumerContext> {
     _consumer: Arc<BaseConsumer<C>>,
 }
 
-// SAFETY: librdkafka's queues and messages may be used from any thread, by one at a time, and `&mut self` sees to it.
+// SAFETY: librdkafka's queues and messages may be used from any thread, by one at a time, and `&mut self`
+// sees to it.
 unsafe impl<C: ConsumerContext> Send for PartitionQueue<C> {}
 
 impl<C: ConsumerContext> PartitionQueue<C> {
@@ -63,7 +64,8 @@ impl<C: ConsumerContext> PartitionQueue<C> {
         true
     }
 
-    /// librdkafka waits until it has as many as it is asked for: one to be woken, then the rest without waiting.
+    /// librdkafka waits until it has as many as it is asked for: one to be woken, then the rest without
+    /// waiting.
     fn take(&mut self, wait: Duration, count: usize) -> usize {
         let filled = self.batch.len();
         assert!(filled + count <= self.batch.capacity(), "the batch has room for what is asked");
@@ -83,7 +85,8 @@ impl<C: ConsumerContext> PartitionQueue<C> {
     pub(crate) fn next(&mut self) -> Option<Message<'_>> {
         let pointer = *self.batch.get(self.handed)?;
         self.handed += 1;
-        // SAFETY: each pointer of the batch is ours and is handed out once; the client lives as long as `self`.
+        // SAFETY: each pointer of the batch is ours and is handed out once; the client lives as long as
+        // `self`.
         Some(unsafe { Message::new(pointer) })
     }
 }
