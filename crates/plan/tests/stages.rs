@@ -147,6 +147,7 @@ fn the_matrix_shows_each_connector_once_per_difference_and_all_pairs() {
             .collect::<Vec<_>>()
     };
     assert_eq!(of("postgres"), [": bounded append", "PRIMARY KEY: bounded state"]);
+    assert_eq!(of("datagen"), [": continuous append", "rows: bounded append"]);
     assert_eq!(
         of("kafka"),
         [

@@ -69,14 +69,18 @@ fn describe(
             if error.offset.is_none() { error.at(stage.offset.0) } else { error }
         })
     };
-    let mut capabilities = describe(&config)?;
-    if config.start == Start::Handoff
-        && stage.read.start.is_none()
-        && capabilities.accepts.is_empty()
-    {
+    let capabilities = if may_be_whole(&config, stage) {
         config.start = Start::Earliest;
-        capabilities = describe(&config)?;
-    }
+        let whole = describe(&config)?;
+        if whole.accepts.is_empty() {
+            whole
+        } else {
+            config.start = Start::Handoff;
+            describe(&config)?
+        }
+    } else {
+        describe(&config)?
+    };
     if stage.read.rows == Rows::AsEvents && capabilities.semantics != RowSemantics::Append {
         return Err(no_events(stage, capabilities.semantics));
     }
@@ -90,6 +94,11 @@ fn describe(
         capabilities,
         handoff: None,
     })
+}
+
+/// A stage that was given no start takes over from its predecessor if it can, and else is read whole.
+fn may_be_whole(config: &ReadConfig, stage: &Stage) -> bool {
+    config.start == Start::Handoff && stage.read.start.is_none()
 }
 
 fn no_events(stage: &Stage, semantics: RowSemantics) -> UserError {

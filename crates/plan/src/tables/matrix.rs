@@ -62,7 +62,7 @@ pub fn connector_rows(registry: &Registry) -> Vec<ConnectorRow> {
 fn rows_of(connector: &dyn Connector) -> Vec<ConnectorRow> {
     let mut known: Vec<Capabilities> = Vec::new();
     let mut rows = Vec::new();
-    for probe in probes() {
+    for probe in probes(connector) {
         let Ok(capabilities) = connector.describe(&probe.config(connector)) else { continue };
         if known.contains(&capabilities) {
             continue;
@@ -97,11 +97,16 @@ fn comma_separated(items: &[impl ToString]) -> String {
 #[derive(Clone, Copy)]
 struct Probe {
     format: Option<(RowFormat, &'static str)>,
+    /// An option that changes what the read can do.
+    option: Option<(&'static str, &'static str)>,
     keyed: bool,
     stops: bool,
 }
 
-fn probes() -> impl Iterator<Item = Probe> {
+/// Options that make a read bounded or continuous.
+const CHANGING: &[(&str, &str)] = &[("rows", "1"), ("refresh.interval.sec", "60")];
+
+fn probes(connector: &dyn Connector) -> Vec<Probe> {
     let formats = [
         None,
         Some((RowFormat::Plain, "json")),
@@ -109,13 +114,17 @@ fn probes() -> impl Iterator<Item = Probe> {
         Some((RowFormat::Plain, "csv")),
         Some((RowFormat::Plain, "parquet")),
     ];
-    formats.into_iter().flat_map(|format| {
-        [(false, false), (true, false), (false, true), (true, true)].map(|(keyed, stops)| Probe {
-            format,
-            keyed,
-            stops,
-        })
-    })
+    let has = |name: &str| connector.options().iter().any(|spec| spec.name == name);
+    let changing = CHANGING.iter().filter(|(name, _)| has(name)).map(|option| Some(*option));
+    let mut probes = Vec::new();
+    for option in [None].into_iter().chain(changing) {
+        for format in formats {
+            for (keyed, stops) in [(false, false), (true, false), (false, true), (true, true)] {
+                probes.push(Probe { format, option, keyed, stops });
+            }
+        }
+    }
+    probes
 }
 
 /// Values that let a connector read the rest of a configuration, by option.
@@ -133,6 +142,7 @@ impl Probe {
             Some((RowFormat::Plain, _)) => vec!["FORMAT PLAIN"],
             Some((RowFormat::Upsert, _)) => vec!["FORMAT UPSERT"],
         };
+        clauses.extend(self.option.map(|(name, _)| name));
         clauses.extend(self.keyed.then_some("PRIMARY KEY"));
         clauses.extend(self.stops.then_some("STOP AT"));
         clauses.join(", ")
@@ -146,6 +156,9 @@ impl Probe {
             if let Some(value) = example.or_else(|| spec.required.then(|| "example".to_owned())) {
                 options.0.insert(spec.name.to_owned(), value);
             }
+        }
+        if let Some((name, value)) = self.option {
+            options.0.insert(name.to_owned(), value.to_owned());
         }
         let (rows, encode) = self.format.unwrap_or((RowFormat::Plain, "native"));
         ReadConfig {

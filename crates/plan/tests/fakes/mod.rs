@@ -44,7 +44,7 @@ const KAFKA: &[OptionSpec] = &[
 ];
 const PULSAR: &[OptionSpec] = &[option("topic", true, false), option("service.url", true, false)];
 const FILES: &[OptionSpec] = &[option("path", true, false), option("match_pattern", false, false)];
-const DATAGEN: &[OptionSpec] = &[option("fields.*", false, false)];
+const DATAGEN: &[OptionSpec] = &[option("fields.*", false, false), option("rows", false, false)];
 
 fn capabilities(boundedness: Boundedness, semantics: RowSemantics) -> Capabilities {
     Capabilities {
@@ -109,8 +109,13 @@ fn files(_: &ReadConfig) -> Result<Capabilities, ConnectError> {
     })
 }
 
-fn generator(_: &ReadConfig) -> Result<Capabilities, ConnectError> {
-    Ok(capabilities(Boundedness::Continuous, RowSemantics::Append))
+fn generator(config: &ReadConfig) -> Result<Capabilities, ConnectError> {
+    if config.start != Start::Earliest {
+        return Err(ConnectError::Unsupported("nothing to take over".to_owned()));
+    }
+    let bounded = config.options.get("rows").is_some();
+    let boundedness = if bounded { Boundedness::Bounded } else { Boundedness::Continuous };
+    Ok(capabilities(boundedness, RowSemantics::Append))
 }
 
 fn changes(config: &ReadConfig) -> Result<Capabilities, ConnectError> {
