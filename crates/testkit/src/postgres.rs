@@ -1,8 +1,8 @@
 //! A real PostgreSQL server for one test: own data directory, own port, statement log.
 //!
-//! PostgreSQL refuses to run as root, so root starts it as user `postgres`. Between the test and the server sits a
-//! guardian shell that reads a pipe of the test's process: however that process ends, also by SIGKILL, the
-//! pipe closes, the server stops and its directory goes.
+//! PostgreSQL refuses to run as root, so root starts it as user `postgres`. Between the test and the server
+//! sits a guardian shell that reads a pipe of the test's process: however that process ends, also by
+//! SIGKILL, the pipe closes, the server stops and its directory goes.
 //! Invariant: no wait without a deadline; a server that does not start panics with its log.
 
 use std::fs::{File, OpenOptions, Permissions};
@@ -20,8 +20,9 @@ use crate::ports::free_port;
 
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Started by [`PostgresServer::start`] with the directory as `$0` and the server's command line as arguments.
-/// A background child of a shell has SIGINT and SIGQUIT ignored, but PostgreSQL sets its own handlers.
+/// Started by [`PostgresServer::start`] with the directory as `$0` and the server's command line as
+/// arguments. A background child of a shell has SIGINT and SIGQUIT ignored, but PostgreSQL sets its own
+/// handlers.
 const GUARDIAN: &str = r#"
 "$@" & server=$!
 read order || order=gone

@@ -1,10 +1,11 @@
-//! A TCP proxy between a client and a server of a test: it cuts connections at a chosen byte, refuses new ones,
-//! stalls, and counts.
+//! A TCP proxy between a client and a server of a test: it cuts connections at a chosen byte, refuses new
+//! ones, stalls, and counts.
 //!
-//! Words defined here: *cut* (a reset after so many bytes from the server), *stall* (connections stay open and
-//! nothing moves), *sever* (reset whatever is open now).
-//! Invariant: a cut connection has delivered at most the given number of bytes to the client (a reset overtakes
-//! what is still in flight), and never ends in an orderly way that could be taken for the end of the data.
+//! Words defined here: *cut* (a reset after so many bytes from the server), *stall* (connections stay open
+//! and nothing moves), *sever* (reset whatever is open now).
+//! Invariant: a cut connection has delivered at most the given number of bytes to the client (a reset
+//! overtakes what is still in flight), and never ends in an orderly way that could be taken for the end of
+//! the data.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -130,8 +130,8 @@ pub(crate) async fn estimate(
     Ok(plan.and_then(|plan| plan.pointer("/0/Plan/Plan Rows")?.as_u64()))
 }
 
-/// A capture whose rows are yet to be asked for. The server answers COPY only when it has rows to send, which may
-/// take as long as a sort: that wait belongs to the stream, where progress is shown.
+/// A capture whose rows are yet to be asked for. The server answers COPY only when it has rows to send,
+/// which may take as long as a sort: that wait belongs to the stream, where progress is shown.
 struct Waiting {
     session: Session,
     select: String,

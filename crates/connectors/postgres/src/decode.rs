@@ -4,8 +4,8 @@
 //! "PGCOPY\n\xff\r\n\0" i32 flags, i32 length, extension │ i16 columns, (i32 length, bytes)… per row │ i16 -1
 //! ```
 //!
-//! Invariants: a row is decoded only when all of it is there, wherever chunks end; the data are complete only when
-//! the trailer was seen and nothing follows it.
+//! Invariants: a row is decoded only when all of it is there, wherever chunks end; the data are complete
+//! only when the trailer was seen and nothing follows it.
 
 mod fault;
 mod numeric;

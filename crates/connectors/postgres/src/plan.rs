@@ -1,9 +1,9 @@
 //! How each declared column is obtained from the query: by name, as it is, or through a cast in the SELECT.
 //!
-//! A cast is made where PostgreSQL would make it by itself when the value is assigned to a column of the declared
-//! type (as in INSERT … SELECT), and nowhere else: what INSERT refuses is refused here, at CREATE.
-//! Invariant: the plan is a function of the query's columns and the declared ones, so that a capture can tell a
-//! changed table from the pinned one.
+//! A cast is made where PostgreSQL would make it by itself when the value is assigned to a column of the
+//! declared type (as in INSERT … SELECT), and nowhere else: what INSERT refuses is refused here, at CREATE.
+//! Invariant: the plan is a function of the query's columns and the declared ones, so that a capture can
+//! tell a changed table from the pinned one.
 
 use segue_connect::{ConnectError, ReadConfig};
 use segue_types::{SqlState, SqlType, UserError, nearest, sql_type_of};
@@ -162,7 +162,8 @@ fn by_name<'a>(found: &'a [Column], name: &str) -> Result<&'a Column, UserError>
 #[derive(Debug, PartialEq)]
 enum Mapping {
     Direct(Wire),
-    /// `assignment`: the cast that PostgreSQL must know as one it makes by itself; `None` where it always does.
+    /// `assignment`: the cast that PostgreSQL must know as one it makes by itself; `None` where it always
+    /// does.
     Cast {
         to: String,
         assignment: Option<(Type, Type)>,
@@ -305,8 +306,8 @@ fn direct(source: &Type, declared: &SqlType) -> Option<Wire> {
     })
 }
 
-/// A declared scalar type at the server: the type, how a cast to it is written, and what it sends. A numeric is
-/// cast without precision: the decoder rounds, and names the column when a value does not fit.
+/// A declared scalar type at the server: the type, how a cast to it is written, and what it sends. A
+/// numeric is cast without precision: the decoder rounds, and names the column when a value does not fit.
 fn scalar(declared: &SqlType) -> Option<(Type, &'static str, Wire)> {
     Some(match declared {
         SqlType::Boolean => (Type::BOOL, "boolean", Wire::Bool),

@@ -1,6 +1,7 @@
 //! The user's query as a part of ours.
 //!
-//! Invariant: whatever comments, quotes or semicolon the query ends with, it ends before our closing parenthesis.
+//! Invariant: whatever comments, quotes or semicolon the query ends with, it ends before our closing
+//! parenthesis.
 
 /// An identifier in double quotes.
 pub(crate) fn quoted(name: &str) -> String {

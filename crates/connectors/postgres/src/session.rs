@@ -1,7 +1,7 @@
 //! One session at the server.
 //!
-//! Invariant: a session that is dropped, whenever that is, leaves no query running at the server: dropping cancels
-//! what runs and closes the socket.
+//! Invariant: a session that is dropped, whenever that is, leaves no query running at the server: dropping
+//! cancels what runs and closes the socket.
 
 use std::time::Duration;
 
@@ -19,9 +19,9 @@ const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long to wait for the connection's own account of why it closed.
 const LAST_WORDS_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// No limit of the server's configuration may end a long capture, and what a cast to text prints must not depend
-/// on that configuration either. `client_connection_check_interval` ends the query of a killed client.
-/// Settings that this version of the server lacks are left out by the join.
+/// No limit of the server's configuration may end a long capture, and what a cast to text prints must not
+/// depend on that configuration either. `client_connection_check_interval` ends the query of a killed
+/// client. Settings that this version of the server lacks are left out by the join.
 const SET_UP: &str = "
 SELECT set_config(name, value, false)
 FROM (VALUES ('statement_timeout', '0'), ('lock_timeout', '0'),
@@ -120,8 +120,8 @@ impl Session {
         Ok(rows.collect())
     }
 
-    /// What the rows are read from: `postgres:<system identifier>/<database oid>/<database>`. Where the server
-    /// keeps its identifier from us, the address that was configured stands for it.
+    /// What the rows are read from: `postgres:<system identifier>/<database oid>/<database>`. Where the
+    /// server keeps its identifier from us, the address that was configured stands for it.
     pub(crate) async fn identity(&mut self) -> Result<String, ConnectError> {
         let rows = self.texts(DATABASE, Asked::Connection).await?;
         let mut facts = rows.into_iter().flatten().flatten();

@@ -1,8 +1,8 @@
 //! PostgreSQL's `numeric` on the wire → `Decimal128`, exactly.
 //!
-//! The wire has digits of base 10,000, the weight of the first, a sign and a display scale that says nothing about the
-//! value. Invariant: a value is exact, or rounded half away from zero as PostgreSQL rounds on assignment, or
-//! refused; never cut.
+//! The wire has digits of base 10,000, the weight of the first, a sign and a display scale that says
+//! nothing about the value. Invariant: a value is exact, or rounded half away from zero as PostgreSQL
+//! rounds on assignment, or refused; never cut.
 
 use segue_types::SqlState;
 
@@ -92,7 +92,7 @@ impl Decimal {
             return Err(Fault::new(
                 SqlState::NUMERIC_OUT_OF_RANGE,
                 format!("a numeric value has more than {} digits after the point", self.scale),
-                "Declare the column with a precision and scale, as in numeric(38,20), or round it in the query.",
+                "Declare a precision and scale, as in numeric(38,20), or round the column in the query.",
             ));
         }
         Ok(if dropped >= unit - unit / 2 { whole + 1 } else { whole })
@@ -110,7 +110,7 @@ impl Decimal {
         Fault::new(
             SqlState::NUMERIC_OUT_OF_RANGE,
             format!("a numeric value does not fit numeric({},{})", self.precision, self.scale),
-            "Declare a greater precision, up to 38, or cast the column to double precision or text in the query.",
+            "Declare a greater precision, up to 38, or cast to double precision or text in the query.",
         )
     }
 }

@@ -1,11 +1,12 @@
-//! The numeric decoder against the decimal text that PostgreSQL would print, written out by hand and by chance.
+//! The numeric decoder against the decimal text that PostgreSQL would print, written out by hand and by
+//! chance.
 
 use proptest::prelude::{any, prop_assert_eq, proptest};
 
 use super::{Decimal, Excess};
 
-/// The wire form of a decimal text, made the way PostgreSQL does: groups of four around the point, zero groups
-/// at both ends left out.
+/// The wire form of a decimal text, made the way PostgreSQL does: groups of four around the point, zero
+/// groups at both ends left out.
 fn wire(text: &str) -> Vec<u8> {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(digits) => (0x4000_u16, digits),
@@ -118,7 +119,8 @@ proptest! {
         value in -(10_i128.pow(30))..10_i128.pow(30), scale in 0_u32..20, wider in 0_u32..8,
     ) {
         let unit = 10_i128.pow(scale);
-        let (whole, fraction) = (value.unsigned_abs() / unit.unsigned_abs(), value.unsigned_abs() % unit.unsigned_abs());
+        let magnitude = value.abs();
+        let (whole, fraction) = (magnitude / unit, magnitude % unit);
         let sign = if value < 0 { "-" } else { "" };
         let text = match scale {
             0 => format!("{sign}{whole}"),

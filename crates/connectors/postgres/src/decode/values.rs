@@ -1,7 +1,7 @@
 //! One column: wire values appended to a typed Arrow builder.
 //!
-//! Invariant: after [`Values::append`] or [`Values::append_null`] the column is one row longer; after a fault it is not
-//! used again.
+//! Invariant: after [`Values::append`] or [`Values::append_null`] the column is one row longer; after a
+//! fault it is not used again.
 
 use arrow::array::{
     ArrayRef, BinaryBuilder, BooleanBuilder, Decimal128Builder, ListArray, NullBufferBuilder,

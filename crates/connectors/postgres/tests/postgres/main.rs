@@ -1,4 +1,5 @@
-//! The connector against a real PostgreSQL. One server serves all tests of this binary, each in tables of its own.
+//! The connector against a real PostgreSQL. One server serves all tests of this binary, each in tables of
+//! its own.
 
 mod failures;
 mod refusals;
