@@ -417,7 +417,8 @@ fn build(object: ObjectId, spec: &DataflowSpec, place: usize) -> NodeKind {
         }
         OperatorSpec::UnionAll { schema, .. } => Box::new(UnionAll::new(name, nullable(schema))),
         OperatorSpec::Normalise { input, key, conflict } => {
-            let schema = &spec.inputs[*input].schema;
+            let own = relation_normaliser(spec) == Some(place);
+            let schema = if own { &spec.schema } else { &spec.inputs[*input].schema };
             let rows = Rows::new(Arc::clone(schema), Identity::Key(key.clone()));
             let owner = owner(&rows.layout(), schema);
             return NodeKind::Changes(Box::new(Normalise::new(name, owner, *conflict, rows)));
@@ -439,11 +440,17 @@ fn build(object: ObjectId, spec: &DataflowSpec, place: usize) -> NodeKind {
     })
 }
 
+/// The normaliser whose rows are the relation.
+fn relation_normaliser(spec: &DataflowSpec) -> Option<usize> {
+    let Node::Operator(place) = spec.output else { return None };
+    match &spec.operators[place] {
+        OperatorSpec::Normalise { key, .. } if *key == spec.key => Some(place),
+        _ => None,
+    }
+}
+
 fn build_relation(object: ObjectId, spec: &DataflowSpec) -> Relation {
-    if let Node::Operator(place) = spec.output
-        && let OperatorSpec::Normalise { key, .. } = &spec.operators[place]
-        && *key == spec.key
-    {
+    if let Some(place) = relation_normaliser(spec) {
         return Relation::OfNormaliser(place);
     }
     let identity = match spec.key.as_slice() {

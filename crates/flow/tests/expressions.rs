@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch};
+use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
 use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
 use datafusion::common::DFSchema;
 use datafusion::physical_expr::PhysicalExpr;
@@ -50,19 +50,15 @@ fn rows(values: impl IntoIterator<Item = i64>) -> RecordBatch {
 fn rows_that_divide_by_zero_become_null_and_the_others_do_not() {
     let mut dataflow = dataflow("true", "100 / x");
     let values = || (0..1000).map(|i| if i % 250 == 7 { 0 } else { i + 1 });
-    let output = dataflow
-        .step(vec![(0, StepInput::Delta(Delta::inserts(rows(values()))))])
-        .expect("no error");
-    let column = output[0].rows().column(0);
-    assert_eq!((column.len(), column.null_count()), (1000, 4));
-    assert_eq!(
-        output
-            .iter()
-            .flat_map(|d| d.rows().column(0).as_primitive::<Int64Type>().iter())
-            .flatten()
-            .max(),
-        Some(100)
-    );
+    let input = Delta::inserts(rows(values()));
+    dataflow.step(vec![(0, StepInput::Delta(input))]).expect("no error");
+    let column = dataflow.version().batches().map(|batch| Arc::clone(batch.column(0)));
+    let values_held = column
+        .flat_map(|column| column.as_primitive::<Int64Type>().iter().collect::<Vec<_>>())
+        .collect::<Vec<_>>();
+    assert_eq!(values_held.len(), 1000);
+    assert_eq!(values_held.iter().filter(|value| value.is_none()).count(), 4);
+    assert_eq!(values_held.iter().flatten().max(), Some(&100));
     assert_eq!(dataflow.operators()[1].expression_errors, 4);
     let back = Delta::weighted(rows(values()), vec![-1; 1000].into());
     dataflow.step(vec![(0, StepInput::Delta(back))]).expect("every row comes back the same");

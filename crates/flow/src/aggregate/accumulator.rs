@@ -186,6 +186,17 @@ impl Accumulator {
         }
     }
 
+    /// To be called when a step is complete: a sum without values is an exact zero again. Not earlier, since within
+    /// a step a removal may come before its addition, and the count pass through 0 with a sum that still matters.
+    pub(super) fn settle(&mut self, slots: &[u32]) {
+        if let State::FloatSum(sums, counts) = &mut self.state {
+            slots
+                .iter()
+                .filter(|slot| counts[**slot as usize] == 0)
+                .for_each(|slot| sums.reset(*slot));
+        }
+    }
+
     /// About how much memory it takes.
     pub(super) fn bytes(&self) -> usize {
         match &self.state {
@@ -276,11 +287,7 @@ fn add_floats(
 ) {
     let mut add = |slot: u32, value: f64, weight: i64| {
         sums.add(slot, value, weight);
-        let count = &mut counts[slot as usize];
-        *count += weight;
-        if *count == 0 && !sums.specials.contains_key(&slot) {
-            sums.reset(slot);
-        }
+        counts[slot as usize] += weight;
     };
     match column.values() {
         Values::F32(values) => {

@@ -175,6 +175,7 @@ impl Aggregate {
         if slots.iter().any(|slot| self.groups.weights[*slot as usize] < 0) {
             return Err(StepError::NegativeMultiplicity { place: self.place.clone() });
         }
+        self.accumulators.iter_mut().for_each(|accumulator| accumulator.settle(&slots));
         let mut errors = 0;
         let after = self.results(&slots, &mut errors);
         self.errors += errors;

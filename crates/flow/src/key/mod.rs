@@ -124,3 +124,6 @@ fn encode_length(length: usize, out: &mut Vec<u8>) {
     let length = u32::try_from(length).expect("Arrow offsets have 31 bits");
     out.extend_from_slice(&length.to_le_bytes());
 }
+
+#[cfg(test)]
+mod tests;

@@ -37,7 +37,7 @@ pub const PIPELINES: &[Pipeline] = &[
         },
     },
     Pipeline {
-        sql: "SELECT k, count(*), count(s), CAST(sum(k) AS DECIMAL(38,0)), sum(n), CAST(sum(d) AS DECIMAL(38,2)), \
+        sql: "SELECT k, count(*), count(s), sum(CAST(k AS DECIMAL(20,0))), sum(n), CAST(sum(d) AS DECIMAL(38,2)), \
               sum(f), avg(f), sum(g), min(n), max(n), min(s), max(d), max(t), min(f) FROM i GROUP BY k",
         spec: |kind| {
             let mut flow = Builder::new(kind);
@@ -61,7 +61,7 @@ pub const PIPELINES: &[Pipeline] = &[
         },
     },
     Pipeline {
-        sql: "SELECT count(*), count(s), CAST(sum(k) AS DECIMAL(38,0)), sum(n), CAST(sum(d) AS DECIMAL(38,2)), \
+        sql: "SELECT count(*), count(s), sum(CAST(k AS DECIMAL(20,0))), sum(n), CAST(sum(d) AS DECIMAL(38,2)), \
               sum(f), avg(f), sum(g), min(n), max(n), min(s), max(d), max(t), min(f) FROM i",
         spec: |kind| {
             let mut flow = Builder::new(kind);
