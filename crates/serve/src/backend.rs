@@ -1,134 +1,90 @@
-//! TEMPORARY in-memory backend with the engine's names.
-use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
+//! What the front end needs of the rest, and nothing more: the engine's names, and how a relation's rows are read.
 
 use arrow::array::{ArrayRef, RecordBatch};
-use parking_lot::Mutex;
-use segue_catalog::{Catalog, Object, ObjectKind, ObjectState, OnConflict, TableObject};
-pub use segue_connect::{Changes, Ops, Registry};
+use arrow::datatypes::{Schema, SchemaRef};
+use segue_catalog::Object;
+use segue_connect::Registry;
 use segue_sql::Statement;
-use segue_types::{ObjectId, Op, UserError};
-use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
+use segue_types::UserError;
+use sqlparser::ast;
 
-#[derive(Clone)]
-pub struct StatementContext {
-    pub notices: mpsc::Sender<String>,
-    pub cancel: CancellationToken,
-    pub background_ddl: bool,
-}
-#[derive(Clone, Debug)]
-pub struct RelationVersion(Arc<Vec<RecordBatch>>, Arc<Vec<usize>>);
-pub struct Published {
-    pub catalog: Arc<Catalog>,
-    pub relations: HashMap<ObjectId, RelationVersion>,
-}
-#[derive(Clone)]
-pub struct Engine(Arc<Mutex<Arc<Published>>>, Arc<Registry>);
-pub struct TableWriter(Engine, ObjectId, RelationVersion);
-#[derive(Default)]
-pub struct Status {
-    pub jobs: Vec<JobStatus>,
-}
-pub struct JobStatus {
-    pub id: segue_types::JobId,
-    pub name: String,
-    pub state: &'static str,
-    pub progress: String,
-    pub error: Option<String>,
+pub(crate) use segue_connect::{Changes, Ops};
+pub(crate) use segue_engine::{
+    CheckpointStatus, DeadLetter, Engine, JobStatus, OperatorStatus, Published, SplitStatus,
+    StatementContext, Status,
+};
+pub(crate) use segue_flow::RelationVersion;
+pub(crate) use segue_plan::tables::{compatibility_rows, connector_rows};
+
+/// The rows of a version, batch by batch, under the schema that the catalog gives them: a version's own columns
+/// may all be NULL.
+pub(crate) fn chunks(
+    version: &RelationVersion,
+    schema: &SchemaRef,
+) -> impl Iterator<Item = RecordBatch> + Send + use<> {
+    let schema = SchemaRef::clone(schema);
+    version.batches().map(move |batch| {
+        let options =
+            arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        RecordBatch::try_new_with_options(SchemaRef::clone(&schema), batch.columns().to_vec(), &options)
+            .expect("a relation holds what its object declares")
+    })
 }
 
-impl Engine {
-    pub fn memory() -> Engine {
-        let catalog = Arc::new(Catalog::default());
-        Engine(Arc::new(Mutex::new(Arc::new(Published { catalog, relations: HashMap::new() }))), Arc::new(Registry::default()))
-    }
-    pub fn published(&self) -> Arc<Published> {
-        Arc::clone(&self.0.lock())
-    }
-    pub fn registry(&self) -> &Registry {
-        &self.1
-    }
-    pub async fn status(&self) -> Result<Status, UserError> {
-        Ok(Status::default())
-    }
-    pub async fn table(&self, id: ObjectId) -> Result<TableWriter, UserError> {
-        let p = self.published();
-        Ok(TableWriter(self.clone(), id, p.relations[&id].clone()))
-    }
-    pub async fn execute(&self, statement: Statement, context: &StatementContext) -> Result<(), UserError> {
-        let definition = statement.to_string();
-        let p = self.published();
-        match statement {
-            Statement::CreateTable(t) => {
-                let mut fields = Vec::new();
-                for c in &t.columns.columns {
-                    let not_null = c.nullability == segue_sql::Nullability::NotNull;
-                    fields.push(c.ty.field(c.name.as_str(), !not_null));
-                }
-                let key = t.columns.key.iter().map(|k| fields.iter().position(|f| f.name() == k.as_str()).unwrap()).collect();
-                let object = Object {
-                    id: p.catalog.next_id(), name: t.name.as_str().into(), schema: Arc::new(arrow::datatypes::Schema::new(fields)), key,
-                    definition, kind: ObjectKind::Table(TableObject { stages: vec![], on_conflict: OnConflict::Overwrite }),
-                    depends_on: BTreeSet::new(), state: ObjectState::Ready, consumers: vec![],
-                };
-                let mut relations = p.relations.clone();
-                relations.insert(object.id, RelationVersion(Arc::new(vec![]), Arc::new(object.key.clone())));
-                let catalog = Arc::new(p.catalog.with(object).map_err(|e| UserError::internal(e.to_string()))?);
-                *self.0.lock() = Arc::new(Published { catalog, relations });
-                Ok(())
-            }
-            Statement::Wait(_) => {
-                for i in 0..100 {
-                    let _ = context.notices.try_send(format!("waiting {i}"));
-                    tokio::select! { () = context.cancel.cancelled() => return Err(crate::errors::canceled()), () = tokio::time::sleep(std::time::Duration::from_millis(300)) => {} }
-                }
-                Ok(())
-            }
-            _ => Ok(()),
-        }
-    }
+/// How many rows a version holds.
+pub(crate) fn row_count(version: &RelationVersion) -> usize {
+    version.row_count()
 }
-impl TableWriter {
-    pub fn version(&self) -> &RelationVersion {
-        &self.2
-    }
-    pub async fn write(self, changes: Vec<Changes>) -> Result<(), UserError> {
-        let p = self.0.published();
-        let mut rows: Vec<RecordBatch> = p.relations[&self.1].0.iter().flat_map(|b| (0..b.num_rows()).map(|i| b.slice(i, 1)).collect::<Vec<_>>()).collect();
-        let key = &p.relations[&self.1].1;
-        let same = |a: &RecordBatch, b: &RecordBatch| {
-            if key.is_empty() { a.columns() == b.columns() } else { key.iter().all(|k| a.column(*k) == b.column(*k)) }
-        };
-        for c in changes {
-            for i in 0..c.rows.num_rows() {
-                let row = c.rows.slice(i, 1);
-                match c.ops.get(i) {
-                    Op::Insert => rows.push(row),
-                    Op::Put => { rows.retain(|r| !same(r, &row)); rows.push(row); }
-                    Op::Remove => rows.retain(|r| !same(r, &row)),
-                    Op::Retract => { if let Some(at) = rows.iter().position(|r| same(r, &row)) { rows.remove(at); } }
-                }
-            }
-        }
-        let mut relations = p.relations.clone();
-        relations.insert(self.1, RelationVersion(Arc::new(rows), Arc::clone(key)));
-        *self.0.0.lock() = Arc::new(Published { catalog: Arc::clone(&p.catalog), relations });
-        Ok(())
-    }
+
+/// The row of one key; no row when it is not there. `None` when the version has no such key.
+pub(crate) fn lookup(version: &RelationVersion, key: Vec<ArrayRef>) -> Option<RecordBatch> {
+    let schema = version.schema();
+    let fields = version.key().iter().map(|column| schema.field(*column).clone());
+    let fields: Vec<_> = fields.collect();
+    let key = RecordBatch::try_new(Schema::new(fields).into(), key).ok()?;
+    version.lookup(&key)
 }
-pub fn chunks(version: &RelationVersion) -> Vec<RecordBatch> {
-    version.0.as_ref().clone()
-}
-pub fn lookup(version: &RelationVersion, key: &[ArrayRef]) -> Option<RecordBatch> {
-    version.0.iter().find(|r| version.1.iter().zip(key).all(|(k, v)| r.column(*k) == v)).cloned()
-}
-pub fn view_query(object: &Object) -> Result<sqlparser::ast::Query, UserError> {
+
+/// The query of a view.
+pub(crate) fn view_query(object: &Object) -> Result<ast::Query, UserError> {
     match segue_sql::parse(&object.definition)?.pop() {
-        Some(Statement::CreateView(view) | Statement::CreateMaterializedView(view)) => Ok(*view.query.tree),
-        _ => Err(UserError::internal("no view")),
+        Some(Statement::CreateView(view) | Statement::CreateMaterializedView(view)) => {
+            Ok(*view.query.tree)
+        }
+        _ => Err(UserError::internal(format!("\"{}\" has no query", object.name))),
     }
 }
-pub fn shown_definition(object: &Object, _registry: &Registry) -> String {
-    object.definition.clone()
+
+/// The text of a view's query.
+pub(crate) fn view_query_text(object: &Object) -> Result<String, UserError> {
+    match segue_sql::parse(&object.definition)?.pop() {
+        Some(Statement::CreateView(view) | Statement::CreateMaterializedView(view)) => {
+            Ok(view.query.text)
+        }
+        _ => Err(UserError::internal(format!("\"{}\" has no query", object.name))),
+    }
+}
+
+/// The statement that made an object, without its secrets.
+pub(crate) fn shown_definition(object: &Object, registry: &Registry) -> String {
+    let is_secret = |connector: &str, option: &str| {
+        registry.get(connector).is_some_and(|connector| {
+            connector.options().iter().any(|spec| {
+                let named = match spec.name.strip_suffix('*') {
+                    Some(prefix) => option.starts_with(prefix),
+                    None => option == spec.name,
+                };
+                spec.secret && named
+            })
+        })
+    };
+    match segue_sql::parse(&object.definition) {
+        Ok(statements) => statements
+            .iter()
+            .map(|statement| statement.redacted(&is_secret).to_string())
+            .collect::<Vec<_>>()
+            .join("; "),
+        // It was parsed once; if it no longer can be, nothing of it is safe to show.
+        Err(_) => String::new(),
+    }
 }

@@ -27,4 +27,3 @@ mod values;
 mod wire;
 
 pub use server::{ServeConfig, serve};
-pub use backend::Engine;

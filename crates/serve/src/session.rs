@@ -68,7 +68,7 @@ pub(crate) const NAMED_MAX: usize = 10_000;
 
 impl Session {
     pub(crate) fn new(engine: Engine, identity: Identity) -> Session {
-        let cell = Arc::new(SnapshotCell::new(engine.clone()));
+        let cell = Arc::new(SnapshotCell::new(engine.clone(), identity.clone()));
         let state = session_state(&identity, &cell);
         Session {
             engine,

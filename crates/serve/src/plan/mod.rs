@@ -7,8 +7,10 @@
 mod catalog;
 mod relation;
 mod rewrite;
+mod scan;
 mod snapshot;
 mod state;
+mod types;
 
 use std::sync::Arc;
 

@@ -13,6 +13,7 @@ use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::ExecutionPlan;
 use segue_catalog::Object;
 
+use super::scan::VersionScan;
 use super::snapshot::SnapshotCell;
 
 /// A stored relation.
@@ -46,15 +47,14 @@ impl TableProvider for StoredRelation {
         _limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>, DataFusionError> {
         let reading = self.cell.get();
-        let chunks = match reading.version(self.object.id) {
-            Some(version) => crate::backend::chunks(version),
-            None => Vec::new(),
-        };
-        let source = MemorySourceConfig::try_new_exec(
-            &[chunks],
-            Arc::clone(&self.object.schema),
-            projection.cloned(),
-        )?;
-        Ok(source)
+        let schema = Arc::clone(&self.object.schema);
+        match reading.version(self.object.id) {
+            Some(version) => {
+                let name = self.object.name.clone();
+                let scan = VersionScan::new(name, version.clone(), schema, projection)?;
+                Ok(Arc::new(scan))
+            }
+            None => Ok(MemorySourceConfig::try_new_exec(&[vec![]], schema, projection.cloned())?),
+        }
     }
 }

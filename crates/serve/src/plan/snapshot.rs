@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::backend::{Engine, Published, RelationVersion};
 use segue_types::ObjectId;
+
+use super::state::Identity;
+use crate::backend::{Engine, Published, RelationVersion};
 
 /// What one statement reads: a published version, and for DML the version of its target under the write lock.
 #[derive(Clone)]
@@ -25,16 +27,17 @@ impl Reading {
     }
 }
 
-/// Holds what the session's running statement reads.
+/// Holds what the session's running statement reads, and whose session it is.
 pub(crate) struct SnapshotCell {
     engine: Engine,
+    identity: Identity,
     reading: Mutex<Reading>,
 }
 
 impl SnapshotCell {
-    pub(crate) fn new(engine: Engine) -> SnapshotCell {
+    pub(crate) fn new(engine: Engine, identity: Identity) -> SnapshotCell {
         let reading = Reading { published: engine.published(), locked: None };
-        SnapshotCell { engine, reading: Mutex::new(reading) }
+        SnapshotCell { engine, identity, reading: Mutex::new(reading) }
     }
 
     pub(crate) fn set(&self, reading: Reading) {
@@ -43,6 +46,10 @@ impl SnapshotCell {
 
     pub(crate) fn get(&self) -> Reading {
         self.reading.lock().clone()
+    }
+
+    pub(crate) fn identity(&self) -> &Identity {
+        &self.identity
     }
 
     pub(crate) fn engine(&self) -> &Engine {

@@ -8,10 +8,10 @@ use datafusion::config::Dialect;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, col};
 use datafusion::prelude::{Expr, SessionConfig};
-use datafusion_pg_catalog::pg_catalog::oid_type_planner::PgOidTypePlanner;
 
 use super::catalog::Databases;
 use super::snapshot::SnapshotCell;
+use super::types::Types;
 use crate::settings::Settings;
 
 /// The name of the database in plans; clients may call it anything.
@@ -42,7 +42,7 @@ static BASE: LazyLock<SessionState> = LazyLock::new(|| {
     let mut state = SessionStateBuilder::new()
         .with_config(config)
         .with_default_features()
-        .with_type_planner(Arc::new(PgOidTypePlanner))
+        .with_type_planner(Arc::new(Types))
         .build();
     crate::functions::register_shared(&mut state);
     state

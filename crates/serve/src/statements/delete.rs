@@ -94,7 +94,7 @@ pub(super) async fn truncate(
     for table in &truncate.table_names {
         let object = target::table(session, &table.name, "truncate")?;
         let writer = session.engine.table(object.id).await?;
-        let rows = chunks(writer.version()).into_iter().filter(|rows| rows.num_rows() > 0);
+        let rows = chunks(writer.version(), &object.schema);
         let changes: Vec<Changes> = rows.map(|rows| removed(&object, rows)).collect();
         running.check()?;
         if !changes.is_empty() {

@@ -1,6 +1,7 @@
 //! EXPLAIN of queries by DataFusion, and of our own statements by what they would make.
 
-use segue_sql::Explain;
+use segue_plan::delta::{explain as explain_view, plan_view};
+use segue_sql::{Explain, ExplainMode, Statement};
 use segue_types::UserError;
 use sqlparser::ast;
 
@@ -57,8 +58,16 @@ fn lines(batches: &[arrow::array::RecordBatch]) -> Vec<String> {
     lines
 }
 
-/// Runs EXPLAIN of a statement of our own.
-pub(super) fn own(_session: &Session, _explain: &Explain) -> Result<Outcome, UserError> {
-    Err(UserError::unsupported("EXPLAIN of this statement is not supported")
-        .with_hint("Explain the query inside it."))
+/// Runs EXPLAIN of a statement of our own: the dataflow that would maintain the view.
+pub(super) fn own(session: &Session, explain: &Explain) -> Result<Outcome, UserError> {
+    match explain.statement.as_ref() {
+        Statement::CreateMaterializedView(view) if explain.mode == ExplainMode::Plan => {
+            let reading = session.planner.reading();
+            let plan = plan_view(&reading.published.catalog, &view.query.tree)?;
+            let lines = explain_view(&plan).lines().map(str::to_owned).collect();
+            Ok(table("EXPLAIN", &[("QUERY PLAN", lines)]))
+        }
+        _ => Err(UserError::unsupported("EXPLAIN of this statement is not supported")
+            .with_hint("Explain a query, or CREATE MATERIALIZED VIEW without ANALYZE.")),
+    }
 }

@@ -26,7 +26,7 @@ pub(super) fn execute(
 ) -> Result<Option<RecordBatch>, UserError> {
     let Some(lookup) = analyse(reading, query, parameters) else { return Ok(None) };
     let Some(version) = reading.version(lookup.object.id) else { return Ok(None) };
-    let Some(found) = crate::backend::lookup(version, &lookup.key) else { return Ok(None) };
+    let Some(found) = crate::backend::lookup(version, lookup.key) else { return Ok(None) };
     let columns: Vec<ArrayRef> =
         lookup.columns.iter().map(|(column, _)| Arc::clone(found.column(*column))).collect();
     let fields: Vec<_> = lookup

@@ -1,0 +1,308 @@
+//! Schema `segue`: sources, stages, splits, jobs, checkpoints, connectors, compatibility, dead letters, operators.
+
+use segue_catalog::RelationKind;
+use segue_types::ObjectId;
+
+use super::View;
+use super::cells::{Cell, Kind, Relation, Row, Source, row};
+use crate::backend::{
+    DeadLetter, Status, compatibility_rows, connector_rows, shown_definition,
+};
+
+pub(super) const RELATIONS: &[Relation] = &[
+    Relation {
+        name: "sources",
+        columns: &[
+            ("name", Kind::Text),
+            ("kind", Kind::Text),
+            ("stages", Kind::Integer),
+            ("state", Kind::Text),
+            ("definition", Kind::Text),
+        ],
+        source: Source::Catalog(sources),
+    },
+    Relation {
+        name: "stages",
+        columns: &[
+            ("source", Kind::Text),
+            ("stage", Kind::Text),
+            ("position", Kind::Integer),
+            ("connector", Kind::Text),
+            ("boundedness", Kind::Text),
+            ("semantics", Kind::Text),
+            ("continuity", Kind::Text),
+            ("reader", Kind::Text),
+            ("consumer", Kind::BigInt),
+            ("phase", Kind::Text),
+            ("rows", Kind::BigInt),
+            ("bytes", Kind::BigInt),
+            ("rejected", Kind::BigInt),
+            ("completed_epoch", Kind::BigInt),
+            ("error", Kind::Text),
+        ],
+        source: Source::Status(stages),
+    },
+    Relation {
+        name: "splits",
+        columns: &[
+            ("source", Kind::Text),
+            ("stage", Kind::Text),
+            ("consumer", Kind::BigInt),
+            ("split", Kind::Text),
+            ("phase", Kind::Text),
+            ("position", Kind::Text),
+            ("bound", Kind::Text),
+        ],
+        source: Source::Status(splits),
+    },
+    Relation {
+        name: "jobs",
+        columns: &[
+            ("id", Kind::BigInt),
+            ("object", Kind::Text),
+            ("state", Kind::Text),
+            ("progress", Kind::Text),
+            ("error", Kind::Text),
+        ],
+        source: Source::Status(jobs),
+    },
+    Relation {
+        name: "checkpoints",
+        columns: &[
+            ("epoch", Kind::BigInt),
+            ("committed_at", Kind::Timestamptz),
+            ("rows", Kind::BigInt),
+            ("bytes", Kind::BigInt),
+            ("pause_us", Kind::BigInt),
+            ("commit_us", Kind::BigInt),
+        ],
+        source: Source::Status(checkpoints),
+    },
+    Relation {
+        name: "operators",
+        columns: &[
+            ("object", Kind::Text),
+            ("operator", Kind::BigInt),
+            ("name", Kind::Text),
+            ("rows_in", Kind::BigInt),
+            ("rows_out", Kind::BigInt),
+            ("state_rows", Kind::BigInt),
+            ("state_bytes", Kind::BigInt),
+            ("expression_errors", Kind::BigInt),
+        ],
+        source: Source::Status(operators),
+    },
+    Relation {
+        name: "connectors",
+        columns: &[
+            ("connector", Kind::Text),
+            ("configuration", Kind::Text),
+            ("boundedness", Kind::Text),
+            ("semantics", Kind::Text),
+            ("resume", Kind::Text),
+            ("produces", Kind::Text),
+            ("accepts", Kind::Text),
+            ("latest", Kind::Boolean),
+            ("has_data", Kind::Text),
+            ("replayable", Kind::Text),
+            ("ordering", Kind::Text),
+        ],
+        source: Source::Catalog(connectors),
+    },
+    Relation {
+        name: "compatibility",
+        columns: &[
+            ("predecessor", Kind::Text),
+            ("successor", Kind::Text),
+            ("verdict", Kind::Text),
+            ("rule", Kind::Text),
+            ("remedy", Kind::Text),
+        ],
+        source: Source::Catalog(compatibility),
+    },
+    Relation {
+        name: "dead_letters",
+        columns: &[
+            ("source", Kind::Text),
+            ("stage", Kind::Text),
+            ("split", Kind::Text),
+            ("position", Kind::Text),
+            ("reason", Kind::Text),
+            ("payload", Kind::Text),
+            ("rejected_at", Kind::Timestamptz),
+        ],
+        source: Source::DeadLetters(dead_letters),
+    },
+];
+
+/// An object's name; its number when it has been dropped meanwhile.
+fn name(view: &View<'_>, id: ObjectId) -> String {
+    let object = view.reading.published.catalog.get(id);
+    object.map_or_else(|| format!("#{id}"), |object| object.name.clone())
+}
+
+fn sources(view: &View<'_>) -> Vec<Row> {
+    let objects = view.reading.published.catalog.iter();
+    objects
+        .filter(|object| object.relation_kind() == RelationKind::Source || !object.stages().is_empty())
+        .map(|object| {
+            let definition = shown_definition(object, view.cell.engine().registry());
+            row![
+                object.name.as_str(),
+                object.relation_kind().to_string(),
+                object.stages().len(),
+                object.state.to_string(),
+                definition,
+            ]
+        })
+        .collect()
+}
+
+/// Every stage of the catalog, once for each reading of it; a stage that nobody reads is there once too.
+fn stages(view: &View<'_>, status: &Status) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for object in view.reading.published.catalog.iter() {
+        for (index, stage) in object.stages().iter().enumerate() {
+            let place = row![
+                object.name.as_str(),
+                stage.name.as_str(),
+                index + 1,
+                stage.connector.as_str(),
+                stage.boundedness.to_string(),
+                stage.semantics.to_string(),
+                stage.continuity.map(|continuity| continuity.to_string()),
+            ];
+            let before = rows.len();
+            let readings = status.stages.iter().filter(|reading| {
+                reading.source == object.id && usize::from(reading.index) == index
+            });
+            for reading in readings {
+                let mut row = place.clone();
+                row.extend(row![
+                    name(view, reading.reader),
+                    reading.consumer.0,
+                    reading.phase.to_string(),
+                    reading.rows,
+                    reading.bytes,
+                    reading.rejected,
+                    reading.completed_epoch.map(|epoch| epoch.0),
+                    reading.error.clone(),
+                ]);
+                rows.push(row);
+            }
+            if rows.len() == before {
+                let mut row = place;
+                row.extend([Cell::Null, Cell::Null, Cell::from("planned")]);
+                row.extend(std::iter::repeat_n(Cell::Null, 5));
+                rows.push(row);
+            }
+        }
+    }
+    rows
+}
+
+fn splits(view: &View<'_>, status: &Status) -> Vec<Row> {
+    let split = |split: &crate::backend::SplitStatus| {
+        row![
+            name(view, split.source),
+            split.stage.as_str(),
+            split.consumer.0,
+            split.split.as_str(),
+            split.phase.to_string(),
+            split.position.clone(),
+            split.bound.clone(),
+        ]
+    };
+    status.splits.iter().map(split).collect()
+}
+
+fn jobs(_view: &View<'_>, status: &Status) -> Vec<Row> {
+    let job = |job: &crate::backend::JobStatus| {
+        row![
+            job.id.0,
+            job.name.as_str(),
+            job.state.to_string(),
+            job.progress.as_str(),
+            job.error.clone(),
+        ]
+    };
+    status.jobs.iter().map(job).collect()
+}
+
+fn checkpoints(_view: &View<'_>, status: &Status) -> Vec<Row> {
+    let checkpoint = |checkpoint: &crate::backend::CheckpointStatus| {
+        row![
+            checkpoint.epoch.0,
+            checkpoint.committed_at_unix_ms.saturating_mul(1_000),
+            checkpoint.rows,
+            checkpoint.bytes,
+            checkpoint.pause_us,
+            checkpoint.commit_us,
+        ]
+    };
+    status.checkpoints.iter().map(checkpoint).collect()
+}
+
+fn operators(view: &View<'_>, status: &Status) -> Vec<Row> {
+    let operator = |operator: &crate::backend::OperatorStatus| {
+        row![
+            name(view, operator.object),
+            // The upper bits are the object's id, which has its own column.
+            operator.operator.0 & 0xffff,
+            operator.name.as_str(),
+            operator.rows_in,
+            operator.rows_out,
+            operator.state_rows,
+            operator.state_bytes,
+            operator.expression_errors,
+        ]
+    };
+    status.operators.iter().map(operator).collect()
+}
+
+fn connectors(view: &View<'_>) -> Vec<Row> {
+    connector_rows(view.cell.engine().registry())
+        .into_iter()
+        .map(|c| {
+            row![
+                c.connector,
+                c.configuration,
+                c.boundedness,
+                c.semantics,
+                c.resume,
+                c.produces,
+                c.accepts,
+                c.latest,
+                c.has_data,
+                c.replayable,
+                c.ordering,
+            ]
+        })
+        .collect()
+}
+
+fn compatibility(_view: &View<'_>) -> Vec<Row> {
+    compatibility_rows()
+        .into_iter()
+        .map(|c| row![c.predecessor, c.successor, c.verdict, c.rule, c.remedy])
+        .collect()
+}
+
+fn dead_letters(view: &View<'_>, letters: &[DeadLetter]) -> Vec<Row> {
+    let letter = |letter: &DeadLetter| {
+        let object = view.reading.published.catalog.get(letter.object);
+        let stage = object
+            .and_then(|object| object.stages().get(letter.stage.as_usize()))
+            .map_or_else(|| letter.stage.to_string(), |stage| stage.name.clone());
+        row![
+            name(view, letter.object),
+            stage,
+            letter.split.to_string(),
+            letter.position.to_string(),
+            letter.reason.as_str(),
+            String::from_utf8_lossy(&letter.payload).into_owned(),
+            letter.unix_ms.saturating_mul(1_000),
+        ]
+    };
+    letters.iter().map(letter).collect()
+}
