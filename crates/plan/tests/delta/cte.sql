@@ -4,7 +4,6 @@ Materialize (customer integer) key (customer); state: the rows
   Project customer
     Filter sum(orders.amount)@1 > 100.00
       Aggregate sum(orders.amount) by (orders.customer); state: one entry per group
-        Project customer@0 AS orders.customer, amount@1 AS orders.amount
-          Project customer, amount
-            Normalise by (order_id); state: the newest row of each key
-              Input orders (order_id, customer, amount) by key
+        Project customer@1 AS orders.customer, amount@2 AS orders.amount
+          Normalise by (order_id); state: the newest row of each key
+            Input orders (order_id, customer, amount) by key

@@ -7,7 +7,6 @@ Materialize (order_id bigint) no key; state: the rows
         Project order_id, amount
           Normalise by (order_id); state: the newest row of each key
             Input orders (order_id, customer, amount) by key
-    Project CAST(customer@0 AS Int64) AS order_id
-      Project customer
-        Normalise by (order_id); state: the newest row of each key
-          Input orders (order_id, customer, amount) by key
+    Project CAST(customer@1 AS Int64) AS order_id
+      Normalise by (order_id); state: the newest row of each key
+        Input orders (order_id, customer, amount) by key

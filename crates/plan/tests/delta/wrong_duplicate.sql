@@ -1,4 +1,4 @@
 SELECT a, b AS a FROM bag
 ----
-ERROR 42702: column reference "a" is ambiguous
-HINT: Put the name of its table in front of it.
+ERROR 42701: column "a" specified more than once
+HINT: Give each column of the view a name of its own with AS.
