@@ -14,9 +14,9 @@ use std::thread::JoinHandle;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
-use segue_coordinate::Event;
+use segue_coordinate::{Event, StagePhase, stage_status};
 use segue_flow::{BlobKind, RelationVersion, StateBlob};
-use segue_store::{Commit, CommitError, DeadLetter, Store, StoredBlob};
+use segue_store::{Commit, CommitError, DeadLetter, Store, StoredBlob, crash_point};
 use segue_types::{Epoch, ObjectId};
 
 use crate::api::Published;
@@ -32,6 +32,8 @@ struct Sealed {
     commit: Commit,
     published: Arc<Published>,
     news: Committed,
+    /// Whether a stage is complete as of this epoch.
+    completes_stage: bool,
 }
 
 /// A durable epoch, as the step thread learns of it.
@@ -78,7 +80,7 @@ impl Committer {
         self.next = epoch.next();
         let mut commit = Commit::new(epoch);
         let relations = seal_relations(world, &mut commit);
-        seal_consumers(world, epoch, &mut commit);
+        let completes_stage = seal_consumers(world, epoch, &mut commit);
         let pending = std::mem::take(&mut world.pending);
         write_objects(pending.objects, &mut commit);
         for manifest in pending.captures {
@@ -110,7 +112,7 @@ impl Committer {
         };
         let news = Committed { waiting: pending.when_durable, checkpoint };
         self.in_flight += 1;
-        let sealed = Sealed { commit, published, news };
+        let sealed = Sealed { commit, published, news, completes_stage };
         let sender = self.sealed.as_ref().expect("the channel closes when the committer is dropped");
         // A commit thread that has ended has told why; the server is on its way down.
         drop(sender.send(sealed));
@@ -165,7 +167,9 @@ fn stored(blob: StateBlob) -> StoredBlob {
     StoredBlob { operator: blob.operator, group: blob.group, kind, bytes: blob.bytes }
 }
 
-fn seal_consumers(world: &mut World, epoch: Epoch, commit: &mut Commit) {
+/// Writes every consumer that changed; returns whether one of them has just drained a stage.
+fn seal_consumers(world: &mut World, epoch: Epoch, commit: &mut Commit) -> bool {
+    let mut completes_stage = false;
     let ids: Vec<_> = world.consumers.keys().copied().collect();
     for id in ids {
         world.tell(id, Event::EpochSealed { epoch });
@@ -173,8 +177,11 @@ fn seal_consumers(world: &mut World, epoch: Epoch, commit: &mut Commit) {
         if state.changed_in() == epoch {
             let record = serde_json::to_vec(state).expect("a consumer's state is plain data");
             commit.put_consumer(id, record);
+            let current = &stage_status(state)[state.current_stage().as_usize()];
+            completes_stage |= current.phase == StagePhase::Drained;
         }
     }
+    completes_stage
 }
 
 fn write_objects(
@@ -203,10 +210,16 @@ fn commit_all(
 ) {
     for mut epoch in sealed {
         let began = Instant::now();
+        if epoch.completes_stage {
+            crash_point!("before-completion-commit");
+        }
         if let Err(error) = store.commit(&epoch.commit) {
             // Nobody can say whether the epoch is durable; the next start reads which side it is on.
             tracing::error!(%error, epoch = %epoch.commit.epoch(), "could not commit");
             return failed(error);
+        }
+        if epoch.completes_stage {
+            crash_point!("after-completion-commit");
         }
         epoch.news.checkpoint.commit_us = micros(began);
         epoch.news.checkpoint.committed_at_unix_ms = unix_ms();

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use segue_connect::{ConnectError, Handoff, HandoffKind};
 use segue_coordinate::{Assignment, ConsumerState, Effect, Event, FailedBy, decide};
+use segue_store::crash_point;
 use segue_types::{ConsumerId, ObjectId, Position, SplitId, StageIndex};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
@@ -116,6 +117,9 @@ impl Consumer {
                 self.spawn(stage, Task::Discover, reader::discover(desk, shared));
             }
             Effect::OpenSplit { assignment, stage, split, from, until } => {
+                if stage.0 > 0 {
+                    crash_point!("after-activation");
+                }
                 let (desk, shared) = (self.desk(stage, assignment), self.reader(stage));
                 let task = Task::Read(split.clone());
                 let range = Range { split, from, until };
@@ -243,7 +247,7 @@ impl Consumer {
     }
 }
 
-impl std::ops::Drop for Consumer {
+impl Drop for Consumer {
     fn drop(&mut self) {
         for handle in self.tasks.values() {
             handle.abort();

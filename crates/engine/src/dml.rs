@@ -37,7 +37,7 @@ impl Engine {
             return Err(UserError::new(SqlState::WRONG_OBJECT_TYPE, message));
         }
         if object.state != ObjectState::Ready {
-            let message = format!("table \"{}\" is {}", object.name, object.state.as_str());
+            let message = format!("table \"{}\" is {}", object.name, object.state);
             return Err(UserError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message));
         }
         let version = published.relations.get(&table).cloned().ok_or_else(gone)?;

@@ -10,7 +10,7 @@ use segue_catalog::{Catalog, Object, ObjectKind, ObjectState};
 use segue_connect::{ReadDefinition, Registry};
 use segue_coordinate::ConsumerState;
 use segue_flow::{BlobKind, StateBlob};
-use segue_plan::delta::{ViewPlan, plan_view};
+use segue_plan::delta::ViewPlan;
 use segue_plan::stages::{PlannedStage, plan_source, plan_table};
 use segue_sql::Statement;
 use segue_store::capture::Manifest;

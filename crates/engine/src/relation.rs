@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use segue_flow::{Changes, Dataflow, Delta, DataflowSpec, RelationVersion, StepError, StepInput};
-use segue_types::{ConsumerId, ObjectId, UserError};
+use segue_types::{ObjectId, UserError};
 
 /// What feeds an input.
 #[derive(Clone, Debug)]
 pub(crate) enum Feed {
-    /// A reading of a source, or the stages of the table itself; DML of a table comes in here too.
-    Consumer(ConsumerId),
+    /// A reading of a source, which knows where its rows go; DML of a table comes in here too.
+    Consumer,
     /// Another table or view, of which these columns are wanted.
     Relation { object: ObjectId, projection: Arc<[usize]> },
     /// DML alone.
@@ -19,7 +19,6 @@ pub(crate) enum Feed {
 
 /// A relation that is maintained.
 pub(crate) struct Relation {
-    pub(crate) spec: DataflowSpec,
     pub(crate) dataflow: Dataflow,
     pub(crate) feeds: Vec<Feed>,
     /// Set when a step failed: the relation keeps its last durable version and takes nothing more.
@@ -34,8 +33,8 @@ pub(crate) type Inputs = Vec<(usize, StepInput)>;
 impl Relation {
     pub(crate) fn new(object: ObjectId, spec: DataflowSpec, feeds: Vec<Feed>) -> Relation {
         assert_eq!(spec.inputs.len(), feeds.len(), "every input has a feed");
-        let dataflow = Dataflow::new(object, spec.clone());
-        Relation { spec, dataflow, feeds, failed: None, dirty: true }
+        let dataflow = Dataflow::new(object, spec);
+        Relation { dataflow, feeds, failed: None, dirty: true }
     }
 
     /// Runs the dataflow once.

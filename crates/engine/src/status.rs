@@ -8,6 +8,7 @@ use segue_types::{Boundedness, ConsumerId, Continuity, Epoch, JobId, ObjectId, O
 use crate::capture::Progress;
 use crate::consumer::Consumer;
 use crate::job::{Job, Phase};
+use crate::relation::Relation;
 use crate::world::World;
 
 /// Everything, taken between two steps.
@@ -94,7 +95,7 @@ pub struct CheckpointStatus {
 
 impl World {
     /// What is known between two steps.
-    pub(crate) fn status(&self) -> Status {
+    pub(crate) fn status(&mut self) -> Status {
         Status {
             stages: self.consumers.values().flat_map(stages).collect(),
             splits: self.consumers.values().flat_map(splits).collect(),
@@ -154,8 +155,8 @@ impl World {
         }
     }
 
-    fn operators(&self) -> Vec<OperatorStatus> {
-        let of = |(object, relation): (&ObjectId, &crate::relation::Relation)| {
+    fn operators(&mut self) -> Vec<OperatorStatus> {
+        let of = |(object, relation): (&ObjectId, &mut Relation)| {
             let object = *object;
             let status = move |stats: segue_flow::OperatorStats| OperatorStatus {
                 object,
@@ -169,7 +170,7 @@ impl World {
             };
             relation.dataflow.operators().into_iter().map(status)
         };
-        self.relations.iter().flat_map(of).collect()
+        self.relations.iter_mut().flat_map(of).collect()
     }
 }
 

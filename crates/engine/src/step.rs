@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use segue_connect::{ReadEvent, Rows};
 use segue_coordinate::{Event, Report, Verdict, verdict};
 use segue_flow::StepInput;
+use segue_store::crash_point;
 use segue_types::{ConsumerId, ObjectId, SplitId, StageIndex};
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -187,10 +188,14 @@ impl Round {
             Verdict::Early => unreachable!("a task's messages arrive in its own order"),
             Verdict::Duplicate | Verdict::Stale => return world.tell(id, told),
         }
+        let is_last = stage.as_usize() + 1 == consumer.source.stages.len();
+        let moment = Moment::of(&told, rows.as_ref(), is_last);
+        moment.before();
         if let Some(rows) = rows {
             self.apply(world, id, (stage, split), rows);
         }
         world.tell(id, told);
+        moment.after();
     }
 
     fn apply(
@@ -216,6 +221,45 @@ impl Round {
             self.rows += rows.changes.rows.num_rows();
             let changes = StepInput::Changes(relation::changes(rows.changes));
             self.inputs.entry(object).or_default().push((input, changes));
+        }
+    }
+}
+
+/// Where in a handoff an event stands, for the crash points there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Moment {
+    BoundedRows,
+    LiveRows,
+    Completion,
+    Other,
+}
+
+impl Moment {
+    fn of(event: &Event, rows: Option<&Rows>, is_last: bool) -> Moment {
+        match (event, rows) {
+            (Event::SplitDone { .. }, _) => Moment::Completion,
+            (_, Some(_)) if is_last => Moment::LiveRows,
+            (_, Some(_)) => Moment::BoundedRows,
+            _ => Moment::Other,
+        }
+    }
+
+    fn before(self) {
+        match self {
+            Moment::LiveRows => crash_point!("before-first-live-row"),
+            Moment::Completion => {
+                crash_point!("after-last-bounded-row");
+                crash_point!("before-completion-report");
+            }
+            Moment::BoundedRows | Moment::Other => {}
+        }
+    }
+
+    fn after(self) {
+        match self {
+            Moment::BoundedRows => crash_point!("mid-bounded-stage"),
+            Moment::Completion => crash_point!("after-completion-report"),
+            Moment::LiveRows | Moment::Other => {}
         }
     }
 }

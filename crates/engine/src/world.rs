@@ -99,6 +99,9 @@ impl World {
             self.relations.remove(id);
             self.sources.remove(id);
             self.jobs.remove(*id);
+            // The store refuses to write anything of an object that is not there.
+            self.pending.captures.retain(|manifest| manifest.object != *id);
+            self.pending.rejected.retain(|rejected| rejected.source != *id);
             self.pending.objects.insert(*id, ObjectWrite::Delete { consumers });
         }
     }

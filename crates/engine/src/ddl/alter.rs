@@ -26,7 +26,7 @@ pub(super) async fn alter(engine: &Engine, alter: Alter) -> Result<(), UserError
             };
             world.tell(id, event);
         }
-        world.when_durable(move |_| drop(done.send(())));
+        world.when_durable(move |_| { _ = done.send(()) });
     });
     is_done.await.map_err(|_| stopping())
 }

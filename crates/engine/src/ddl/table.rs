@@ -101,7 +101,7 @@ pub(crate) fn relation(object: &Object) -> Relation {
     let schema = Arc::clone(&object.schema);
     let kind = segue_flow::InputKind::Changelog;
     let spec = segue_flow::DataflowSpec::table(schema, object.key.clone(), conflict, kind);
-    let feed = object.consumers.first().map_or(Feed::Statements, |c| Feed::Consumer(c.id));
+    let feed = if object.consumers.is_empty() { Feed::Statements } else { Feed::Consumer };
     Relation::new(object.id, spec, vec![feed])
 }
 

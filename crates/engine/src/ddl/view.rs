@@ -82,7 +82,7 @@ pub(super) async fn create_materialized_view(
     super::run_job(engine, id, context, super::wait::job_of(engine.clone(), id)).await
 }
 
-fn plan(catalog: &Catalog, create: &CreateView) -> Result<ViewPlan, UserError> {
+pub(crate) fn plan(catalog: &Catalog, create: &CreateView) -> Result<ViewPlan, UserError> {
     let names: Vec<String> = create.columns.iter().map(|name| name.as_str().to_owned()).collect();
     plan_view(catalog, &create.query.tree)?.renamed(&names)
 }
@@ -97,7 +97,7 @@ fn sources_of(
         let object = catalog.get(read.object).expect("the planner found it in this catalog");
         if object.state != ObjectState::Ready {
             let kind = object.relation_kind();
-            let message = format!("{kind} \"{}\" is {}", object.name, object.state.as_str());
+            let message = format!("{kind} \"{}\" is {}", object.name, object.state);
             return Err(UserError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
                 .with_hint("WAIT returns when it is ready; SHOW JOBS tells how far it is."));
         }
@@ -168,11 +168,10 @@ fn set_up(
 /// What feeds each input of a view.
 pub(crate) fn feeds(object: &Object, plan: &ViewPlan) -> Vec<Feed> {
     let feed = |(input, read): (usize, &segue_plan::delta::ViewInput)| {
-        match object.consumers.iter().find(|consumer| consumer.input == input) {
-            Some(consumer) => Feed::Consumer(consumer.id),
-            None => {
-                Feed::Relation { object: read.object, projection: read.projection.clone().into() }
-            }
+        if object.consumers.iter().any(|consumer| consumer.input == input) {
+            Feed::Consumer
+        } else {
+            Feed::Relation { object: read.object, projection: read.projection.clone().into() }
         }
     };
     plan.inputs.iter().enumerate().map(feed).collect()

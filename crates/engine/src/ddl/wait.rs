@@ -10,7 +10,7 @@ use crate::engine::Engine;
 /// Returns when everything that has been consumed so far is durable and visible.
 pub(super) async fn flush(engine: &Engine) -> Result<(), UserError> {
     let (durable, is_durable) = tokio::sync::oneshot::channel();
-    engine.inbox().run(move |world| world.when_durable(move |_| drop(durable.send(()))));
+    engine.inbox().run(move |world| world.when_durable(move |_| { _ = durable.send(()) }));
     is_durable.await.map_err(|_| stopping())
 }
 
