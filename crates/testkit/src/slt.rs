@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use sqllogictest::{AsyncDB, DBOutput, DefaultColumnType};
+use tokio_postgres::error::ErrorPosition;
 use tokio_postgres::types::{FromSql, Kind, Type};
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
@@ -82,15 +83,25 @@ struct Connection {
     protocol: Protocol,
 }
 
-/// The server's error, shown as psql would.
+/// The server's error, shown as psql would with `VERBOSITY verbose`.
 #[derive(Debug, thiserror::Error)]
-#[error("{}", show(.0))]
-struct QueryError(tokio_postgres::Error);
+#[error("{}", show(.error, .sql))]
+struct QueryError {
+    error: tokio_postgres::Error,
+    sql: String,
+}
+
+impl QueryError {
+    fn of(sql: &str) -> impl Fn(tokio_postgres::Error) -> QueryError {
+        |error| QueryError { error, sql: sql.to_owned() }
+    }
+}
 
 impl Connection {
     async fn open(port: u16, protocol: Protocol) -> Result<Connection, QueryError> {
         let url = format!("host=127.0.0.1 port={port} user=test dbname=test");
-        let (client, connection) = tokio_postgres::connect(&url, NoTls).await.map_err(QueryError)?;
+        let (client, connection) =
+            tokio_postgres::connect(&url, NoTls).await.map_err(QueryError::of(""))?;
         tokio::spawn(async move { drop(connection.await) });
         Ok(Connection { client, protocol })
     }
@@ -106,7 +117,7 @@ impl AsyncDB for Connection {
             Protocol::Simple => simple(&self.client, sql).await,
             Protocol::Extended => extended(&self.client, sql).await,
         }
-        .map_err(QueryError)
+        .map_err(QueryError::of(sql))
     }
 
     async fn shutdown(&mut self) {}
@@ -124,7 +135,7 @@ impl AsyncDB for Connection {
     }
 
     fn error_sql_state(error: &QueryError) -> Option<String> {
-        error.0.code().map(|code| code.code().to_owned())
+        error.error.code().map(|code| code.code().to_owned())
     }
 }
 
@@ -188,16 +199,34 @@ fn cell(value: Option<&str>) -> String {
     }
 }
 
-fn show(error: &tokio_postgres::Error) -> String {
+fn show(error: &tokio_postgres::Error, sql: &str) -> String {
     let Some(db) = error.as_db_error() else { return error.to_string() };
-    let mut text = format!("ERROR: {}", db.message());
+    let mut text = format!("ERROR: {}: {}", db.code().code(), db.message());
     if let Some(detail) = db.detail() {
         text += &format!("\nDETAIL: {detail}");
     }
     if let Some(hint) = db.hint() {
         text += &format!("\nHINT: {hint}");
     }
+    if let Some(ErrorPosition::Original(position)) = db.position() {
+        text += &format!("\nAT: {}", place(sql, *position));
+    }
     text
+}
+
+/// Where a position points: line and word, as offsets depend on what stands for the file's variables.
+fn place(sql: &str, position: u32) -> String {
+    let before = usize::try_from(position).map_or(0, |position| position.saturating_sub(1));
+    let at = sql.char_indices().nth(before).map_or(sql.len(), |(at, _)| at);
+    let line = sql[..at].matches('\n').count() + 1;
+    let rest = &sql[at..];
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.');
+    let word = rest.find(|c: char| !is_part(c)).unwrap_or(rest.len());
+    let other = rest.chars().next().map_or(0, char::len_utf8);
+    match &rest[..word.max(other)] {
+        "" => format!("line {line}, the end"),
+        word => format!("line {line}, {word}"),
+    }
 }
 
 /// A binary value in PostgreSQL's text form, so that both protocols are held to the same expectations.

@@ -16,12 +16,12 @@ pub(super) fn text(ty: &Type, raw: &[u8]) -> Result<String, Failure> {
         Type::INT4 => i32::from_be_bytes(raw.try_into()?).to_string(),
         Type::INT8 => i64::from_be_bytes(raw.try_into()?).to_string(),
         Type::OID => u32::from_be_bytes(raw.try_into()?).to_string(),
-        Type::FLOAT4 => float(f32::from_be_bytes(raw.try_into()?).into(), |v| (v as f32).to_string()),
+        Type::FLOAT4 => {
+            float(f32::from_be_bytes(raw.try_into()?).into(), |v| (v as f32).to_string())
+        }
         Type::FLOAT8 => float(f64::from_be_bytes(raw.try_into()?), |v| v.to_string()),
         Type::NUMERIC => numeric(raw)?,
-        Type::BYTEA => {
-            raw.iter().fold("\\x".to_owned(), |hex, byte| hex + &format!("{byte:02x}"))
-        }
+        Type::BYTEA => raw.iter().fold("\\x".to_owned(), |hex, byte| hex + &format!("{byte:02x}")),
         Type::UUID => uuid(raw)?,
         Type::JSONB => String::from_utf8(raw.get(1..).ok_or("an empty jsonb")?.to_vec())?,
         Type::DATE => date(i32::from_be_bytes(raw.try_into()?).into()),
