@@ -1,37 +1,77 @@
 //! The files below a root, through `object_store`, with every failure told apart.
 
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::TryStreamExt;
 use object_store::local::LocalFileSystem;
-use object_store::path::Path;
+use object_store::path::Path as Location;
 use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt};
 use segue_connect::ConnectError;
 use segue_types::Boundedness;
 
+use crate::glob::Glob;
 use crate::manifest::{Entry, HEAD_BYTES_MAX, Head};
-use crate::options::{FilesOptions, Pattern};
+use crate::options::FilesOptions;
 
 /// Access to the stage's files.
 #[derive(Clone, Debug)]
 pub(crate) struct Files {
     store: Arc<dyn ObjectStore>,
-    options: FilesOptions,
+    wanted: Wanted,
+    location: String,
+}
+
+/// Which files below the root belong to the stage.
+#[derive(Clone, Debug)]
+enum Wanted {
+    /// The one file that `path` names.
+    File(String),
+    Matching(Option<Glob>),
+}
+
+impl Wanted {
+    /// The root directory, and what is wanted of it: a path that is no directory is a file, also while
+    /// there is none.
+    fn of(options: &FilesOptions) -> (&Path, Wanted) {
+        let path = options.path.as_path();
+        let name = path.file_name().and_then(|name| name.to_str());
+        match name {
+            Some(name) if options.pattern.is_none() && !path.is_dir() => {
+                let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+                (parent.unwrap_or(Path::new(".")), Wanted::File(name.to_owned()))
+            }
+            _ => (path, Wanted::Matching(options.pattern.clone())),
+        }
+    }
+
+    /// Whether the file at `path` below the root is wanted. Names that begin with a dot or an underscore
+    /// are other programs' markers and unfinished files.
+    fn is_match(&self, path: &str) -> bool {
+        match self {
+            Wanted::File(name) => path == name,
+            Wanted::Matching(glob) => {
+                let hidden = path.split('/').any(|part| part.starts_with(['.', '_']));
+                !hidden && glob.as_ref().is_none_or(|glob| glob.is_match(path))
+            }
+        }
+    }
 }
 
 impl Files {
     pub(crate) fn open(options: &FilesOptions) -> Result<Files, ConnectError> {
-        let store = LocalFileSystem::new_with_prefix(&options.root).map_err(|_| {
-            ConnectError::Missing { what: format!("directory \"{}\"", options.root.display()) }
+        let (root, wanted) = Wanted::of(options);
+        let store = LocalFileSystem::new_with_prefix(root).map_err(|_| ConnectError::Missing {
+            what: format!("directory \"{}\"", root.display()),
         })?;
-        Ok(Files { store: Arc::new(store), options: options.clone() })
+        Ok(Files { store: Arc::new(store), wanted, location: options.location() })
     }
 
     /// All files of the stage, sorted by path: listings have no order of their own.
     pub(crate) async fn list(&self) -> Result<Vec<Entry>, ConnectError> {
-        if let Pattern::File(name) = &self.options.pattern {
+        if let Wanted::File(name) = &self.wanted {
             return Ok(vec![self.look(name).await?]);
         }
         let listed: Vec<ObjectMeta> = self
@@ -39,10 +79,10 @@ impl Files {
             .list(None)
             .try_collect()
             .await
-            .map_err(|error| self.failure(&self.options.location(), &error))?;
+            .map_err(|error| self.failure(&self.location, &error))?;
         let mut entries: Vec<Entry> = listed
             .into_iter()
-            .filter(|meta| self.options.is_match(meta.location.as_ref()))
+            .filter(|meta| self.wanted.is_match(meta.location.as_ref()))
             .map(entry)
             .collect();
         entries.sort_by(|a, b| a.path.cmp(&b.path));
@@ -153,8 +193,8 @@ fn entry(meta: ObjectMeta) -> Entry {
     }
 }
 
-fn location(path: &str) -> Result<Path, ConnectError> {
-    Path::parse(path).map_err(|_| ConnectError::Missing { what: format!("file \"{path}\"") })
+fn location(path: &str) -> Result<Location, ConnectError> {
+    Location::parse(path).map_err(|_| ConnectError::Missing { what: format!("file \"{path}\"") })
 }
 
 /// A compressed file has no byte offset at which reading could go on.

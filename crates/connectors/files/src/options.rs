@@ -1,6 +1,6 @@
 //! The options of a files stage.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use segue_connect::{IncludeKind, OptionSpec, ReadConfig, RowFormat, Start, Stop};
@@ -38,18 +38,12 @@ pub(crate) enum Encoding {
     Parquet,
 }
 
-/// Which files below the root belong to the stage.
-#[derive(Clone, Debug)]
-pub(crate) enum Pattern {
-    /// The one file that `path` names.
-    File(String),
-    Glob(Glob),
-}
-
 #[derive(Clone, Debug)]
 pub(crate) struct FilesOptions {
-    pub(crate) root: PathBuf,
-    pub(crate) pattern: Pattern,
+    /// A directory, or one file when there is no pattern.
+    pub(crate) path: PathBuf,
+    /// What the path below the directory must match.
+    pub(crate) pattern: Option<Glob>,
     /// How often to look again; `None` reads what is there once.
     pub(crate) refresh: Option<Duration>,
     pub(crate) encoding: Encoding,
@@ -57,7 +51,7 @@ pub(crate) struct FilesOptions {
 
 impl FilesOptions {
     pub(crate) fn parse(config: &ReadConfig) -> Result<FilesOptions, UserError> {
-        let (root, pattern) = parse_path(config)?;
+        let (path, pattern) = parse_path(config)?;
         let refresh =
             config.options.parse::<f64>("refresh.interval.sec", "a number of seconds")?.map(
                 |seconds| Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero()),
@@ -69,7 +63,7 @@ impl FilesOptions {
             Some(Some(refresh)) if config.stop.is_none() => Some(refresh),
             _ => None,
         };
-        let options = FilesOptions { root, pattern, refresh, encoding: parse_encoding(config)? };
+        let options = FilesOptions { path, pattern, refresh, encoding: parse_encoding(config)? };
         check_clauses(config, &options)?;
         Ok(options)
     }
@@ -81,24 +75,11 @@ impl FilesOptions {
         }
     }
 
-    /// Root and pattern as one text.
+    /// Path and pattern as one text.
     pub(crate) fn location(&self) -> String {
-        let pattern = match &self.pattern {
-            Pattern::File(name) => name,
-            Pattern::Glob(glob) => glob.as_str(),
-        };
-        format!("{}/{pattern}", self.root.display())
-    }
-
-    /// Whether the file at `path` below the root belongs to the stage. Names that begin with a
-    /// dot or an underscore are other programs' markers and unfinished files.
-    pub(crate) fn is_match(&self, path: &str) -> bool {
         match &self.pattern {
-            Pattern::File(name) => path == name,
-            Pattern::Glob(glob) => {
-                let hidden = path.split('/').any(|part| part.starts_with(['.', '_']));
-                !hidden && glob.is_match(path)
-            }
+            Some(glob) => format!("{}/{}", self.path.display(), glob.as_str()),
+            None => self.path.display().to_string(),
         }
     }
 }
@@ -107,7 +88,7 @@ fn invalid(message: impl Into<String>) -> UserError {
     UserError::new(SqlState::INVALID_PARAMETER_VALUE, message)
 }
 
-fn parse_path(config: &ReadConfig) -> Result<(PathBuf, Pattern), UserError> {
+fn parse_path(config: &ReadConfig) -> Result<(PathBuf, Option<Glob>), UserError> {
     let text = config.options.require("path")?;
     if let Some((scheme, _)) = text.split_once("://").filter(|(scheme, _)| *scheme != "file") {
         return Err(UserError::unsupported(format!(
@@ -126,17 +107,10 @@ fn parse_path(config: &ReadConfig) -> Result<(PathBuf, Pattern), UserError> {
         }
         let cut = text[..special].rfind('/').map_or(0, |slash| slash + 1);
         let root = if cut == 0 { "." } else { &text[..cut] };
-        return Ok((PathBuf::from(root), Pattern::Glob(Glob::anchored(&text[cut..]))));
+        return Ok((PathBuf::from(root), Some(Glob::anchored(&text[cut..]))));
     }
     let path = PathBuf::from(if text.is_empty() { "/" } else { text });
-    if path.is_file() && given.is_none() {
-        let name = path.file_name().and_then(|name| name.to_str());
-        let name = name.ok_or_else(|| invalid("the file's name is not valid UTF-8"))?.to_owned();
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let root = parent.unwrap_or(Path::new(".")).to_path_buf();
-        return Ok((root, Pattern::File(name)));
-    }
-    Ok((path, Pattern::Glob(Glob::new(given.unwrap_or("**")))))
+    Ok((path, given.map(Glob::new)))
 }
 
 fn parse_encoding(config: &ReadConfig) -> Result<Encoding, UserError> {
