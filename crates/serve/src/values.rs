@@ -4,47 +4,13 @@ use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, IntervalMonthDayNano, TimeUnit};
 use bytes::Buf;
 use datafusion::common::ScalarValue;
-use segue_formats::{Column, ValueError};
+use segue_formats::Column;
+use segue_plan::dialect::value_error;
 use segue_types::{SqlState, SqlType, UserError};
 
 /// Days and microseconds between 1970-01-01 and 2000-01-01.
 const EPOCH_DAYS: i32 = 10_957;
 const EPOCH_US: i64 = EPOCH_DAYS as i64 * 86_400_000_000;
-
-/// The error of a value that its type cannot hold.
-pub(crate) fn value_error(ty: &SqlType, text: &str, error: &ValueError) -> UserError {
-    let name = match ty {
-        SqlType::Numeric { .. } => "numeric".to_owned(),
-        other => other.to_string(),
-    };
-    let reason = error.to_string();
-    if reason.contains("out of range") {
-        return match ty {
-            SqlType::Numeric { precision, scale } => {
-                UserError::new(SqlState::NUMERIC_OUT_OF_RANGE, "numeric field overflow").with_detail(
-                    format!("A field with precision {precision}, scale {scale} cannot hold {text}."),
-                )
-            }
-            SqlType::Date | SqlType::Timestamp | SqlType::Timestamptz | SqlType::Time => {
-                UserError::new(
-                    SqlState::DATETIME_OVERFLOW,
-                    format!("date/time field value out of range: \"{text}\""),
-                )
-            }
-            _ => UserError::new(
-                SqlState::NUMERIC_OUT_OF_RANGE,
-                format!("value \"{text}\" is out of range for type {name}"),
-            ),
-        };
-    }
-    let code = match ty {
-        SqlType::Date | SqlType::Time | SqlType::Timestamp | SqlType::Timestamptz | SqlType::Interval => {
-            SqlState::try_from("22007".to_owned()).expect("five ASCII characters")
-        }
-        _ => SqlState::INVALID_TEXT_REPRESENTATION,
-    };
-    UserError::new(code, format!("invalid input syntax for type {name}: \"{text}\""))
-}
 
 /// A column from texts, `None` being NULL.
 pub(crate) fn column_of_texts<'a>(

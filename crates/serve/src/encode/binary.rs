@@ -15,8 +15,8 @@ pub(super) fn write(column: &Column, row: usize, style: &Style, out: &mut BytesM
         Values::BigInt(values) => out.put_i64(values.value(row)),
         Values::Real(values) => out.put_f32(values.value(row)),
         Values::Double(values) => out.put_f64(values.value(row)),
-        Values::Numeric { values, scale, .. } => {
-            numeric::write_binary(values.value(row), *scale, out);
+        Values::Numeric { values, scale, trim } => {
+            numeric::write_binary(values.value(row), *scale, *trim, out);
         }
         Values::Text(values) => out.extend_from_slice(values.value(row).as_bytes()),
         Values::Uuid(values) => uuid(values.value(row), out),

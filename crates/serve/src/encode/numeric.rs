@@ -52,7 +52,11 @@ pub(super) fn write_text(value: i128, scale: i8, trim: bool, out: &mut BytesMut)
 }
 
 /// Writes the number in binary: count, weight, sign, display scale, then base-10,000 groups.
-pub(super) fn write_binary(value: i128, scale: i8, out: &mut BytesMut) {
+pub(super) fn write_binary(mut value: i128, mut scale: i8, trim: bool, out: &mut BytesMut) {
+    while trim && scale > 0 && value % 10 == 0 {
+        value /= 10;
+        scale -= 1;
+    }
     let digits = Digits::new(value, scale);
     let (whole, fraction) = (digits.whole(), digits.fraction());
     let mut groups = Vec::with_capacity(24);

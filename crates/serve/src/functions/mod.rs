@@ -38,6 +38,9 @@ pub(crate) fn register_shared(state: &mut SessionState) {
     for function in ready_made.into_iter().chain(ours) {
         register(state, function);
     }
+    for function in segue_plan::dialect::functions() {
+        state.register_udf(function).expect("a session's registry takes every function");
+    }
     for function in aggregates::functions() {
         state
             .register_udaf(Arc::new(function))

@@ -12,8 +12,9 @@ use datafusion_pg_catalog::sql::rules::{
     RewritePgCatalogOperator, SqlStatementRewriteRule, StripCallableQualifier, StripCollate,
 };
 use sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName,
-    Select, SelectItem, SetExpr, Statement, TableFactor, visit_expressions_mut,
+    CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    FunctionArguments, Ident, ObjectName, Query, Select, SelectItem, SetExpr, Statement,
+    TableFactor, Value, VisitMut, VisitorMut, visit_expressions_mut,
 };
 
 static COMPATIBILITY: LazyLock<PostgresCompatibilityParser> =
@@ -34,7 +35,31 @@ pub(crate) fn for_query(statement: Statement) -> Statement {
         &StripCollate,
         &RewritePgCatalogOperator,
     ];
-    rules.iter().fold(statement, |statement, rule| rule.rewrite(statement))
+    let mut statement = rules.iter().fold(statement, |statement, rule| rule.rewrite(statement));
+    let _: ControlFlow<()> = visit_expressions_mut(&mut statement, |expr| {
+        bytes_of_text(expr);
+        ControlFlow::Continue(())
+    });
+    statement
+}
+
+/// `'\x00ff'::bytea` is two bytes, not six characters.
+fn bytes_of_text(expr: &mut Expr) {
+    let Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr: inner, data_type, .. } = expr
+    else {
+        return;
+    };
+    if !matches!(data_type, DataType::Bytea) {
+        return;
+    }
+    if let Expr::Value(value) = inner.as_ref()
+        && let Value::SingleQuotedString(text) = &value.value
+        && let Some(hex) = text.strip_prefix("\\x")
+        && hex.len() % 2 == 0
+        && hex.bytes().all(|c| c.is_ascii_hexdigit())
+    {
+        *expr = Expr::value(Value::HexStringLiteral(hex.to_owned()));
+    }
 }
 
 /// A client's query on the catalogs as DataFusion reads it. Some are known by their text and are replaced whole.
@@ -49,7 +74,56 @@ pub(crate) fn for_catalog_query(text: &str, statement: Statement) -> Statement {
         array_of_query(expr);
         ControlFlow::Continue(())
     });
+    let _: ControlFlow<()> = VisitMut::visit(&mut rewritten, &mut Conditions);
     rewritten
+}
+
+/// Correlated subqueries in WHERE must be seen to give one row at most, which `max` shows.
+struct Conditions;
+
+impl VisitorMut for Conditions {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        if let SetExpr::Select(select) = query.body.as_mut()
+            && let Some(condition) = &mut select.selection
+        {
+            return visit_expressions_mut(condition, |expr| {
+                single_row(expr);
+                ControlFlow::Continue(())
+            });
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn single_row(expr: &mut Expr) {
+    let Expr::Subquery(query) = expr else { return };
+    let SetExpr::Select(select) = query.body.as_mut() else { return };
+    if let [SelectItem::UnnamedExpr(item)] = select.projection.as_slice()
+        && !matches!(item, Expr::Function(_))
+    {
+        let greatest = call("max", item.clone());
+        select.projection = vec![SelectItem::UnnamedExpr(greatest)];
+        query.limit_clause = None;
+    }
+}
+
+fn call(name: &str, argument: Expr) -> Expr {
+    Expr::Function(Function {
+        name: ObjectName::from(vec![Ident::new(name)]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(FunctionArgumentList {
+            duplicate_treatment: None,
+            args: vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))],
+            clauses: Vec::new(),
+        }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })
 }
 
 /// `ARRAY(SELECT e …)` as `(SELECT array_agg(e) …)`. Options are kept as texts already, so what psql makes of them
@@ -70,18 +144,11 @@ fn array_of_query(expr: &mut Expr) {
     else {
         return;
     };
-    let mut aggregate = function.clone();
-    aggregate.name = ObjectName::from(vec![Ident::new("array_agg")]);
-    let argument = FunctionArg::Unnamed(FunctionArgExpr::Expr(item.clone()));
-    aggregate.args = FunctionArguments::List(FunctionArgumentList {
-        duplicate_treatment: None,
-        args: vec![argument],
-        clauses: Vec::new(),
-    });
+    let aggregate = call("array_agg", item.clone());
     let mut query = query.clone();
     query.order_by = None;
     if let SetExpr::Select(select) = query.body.as_mut() {
-        select.projection = vec![SelectItem::UnnamedExpr(Expr::Function(aggregate))];
+        select.projection = vec![SelectItem::UnnamedExpr(aggregate)];
     }
     *expr = Expr::Subquery(query);
 }
@@ -89,7 +156,8 @@ fn array_of_query(expr: &mut Expr) {
 fn options_of(select: &Select) -> Option<Expr> {
     let [from] = select.from.as_slice() else { return None };
     let TableFactor::Table { name, args: Some(args), .. } = &from.relation else { return None };
-    let is_options = name.to_string().to_ascii_lowercase().ends_with("pg_options_to_table");
+    let name = name.to_string().to_ascii_lowercase();
+    let is_options = name.ends_with("pg_options_to_table") || name.ends_with("unnest");
     match args.args.first() {
         Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(options))) if is_options => {
             Some(options.clone())

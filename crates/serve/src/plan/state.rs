@@ -8,6 +8,7 @@ use datafusion::config::Dialect;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, col};
 use datafusion::prelude::{Expr, SessionConfig};
+use segue_plan::dialect::{Casts, Operators};
 
 use super::catalog::Databases;
 use super::snapshot::SnapshotCell;
@@ -41,9 +42,11 @@ static BASE: LazyLock<SessionState> = LazyLock::new(|| {
     options.execution.time_zone = Some("+00:00".to_owned());
     let mut state = SessionStateBuilder::new()
         .with_config(config)
+        .with_expr_planners(vec![Arc::new(Operators)])
         .with_default_features()
         .with_type_planner(Arc::new(Types))
         .build();
+    state.add_analyzer_rule(Arc::new(Casts));
     crate::functions::register_shared(&mut state);
     state
 });

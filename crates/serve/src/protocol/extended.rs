@@ -90,8 +90,12 @@ impl Client {
             self.reply(PgWireBackendMessage::ParameterDescription(parameters))?;
             (prepared.fields.clone(), Vec::new())
         } else {
-            let portal = self.session.portals.get(name).ok_or_else(|| unknown_portal(name))?;
-            (portal.prepared.fields.clone(), portal.formats.clone())
+            match (self.session.portals.get(name), self.session.cursors.get(name)) {
+                (Some(portal), _) => (portal.prepared.fields.clone(), portal.formats.clone()),
+                // A cursor that DECLARE opened is a portal too; psycopg asks for its columns here.
+                (None, Some(cursor)) => (Some(cursor.schema.fields().clone()), Vec::new()),
+                (None, None) => return Err(unknown_portal(name)),
+            }
         };
         match fields {
             Some(fields) => {

@@ -29,7 +29,7 @@ fn resolve(session: &Session, delete: &ast::Delete) -> Result<Delete, UserError>
     else {
         return Err(UserError::new(SqlState::SYNTAX_ERROR, "DELETE needs one table"));
     };
-    let object = target::table(session, name, "delete from")?;
+    let object = target::changeable_table(session, name, "delete from")?;
     let mut query = target::skeleton("SELECT * FROM t");
     if let SetExpr::Select(select) = query.body.as_mut() {
         select.from = vec![table.clone()];
@@ -92,7 +92,7 @@ pub(super) async fn truncate(
     running: &Running,
 ) -> Result<Outcome, UserError> {
     for table in &truncate.table_names {
-        let object = target::table(session, &table.name, "truncate")?;
+        let object = target::changeable_table(session, &table.name, "truncate")?;
         let writer = session.engine.table(object.id).await?;
         let rows = chunks(writer.version(), &object.schema);
         let changes: Vec<Changes> = rows.map(|rows| removed(&object, rows)).collect();

@@ -1,6 +1,7 @@
 //! EXPLAIN of queries by DataFusion, and of our own statements by what they would make.
 
 use segue_plan::delta::{explain as explain_view, plan_view};
+use segue_plan::stages::{explain as explain_stages, plan_source, plan_table};
 use segue_sql::{Explain, ExplainMode, Statement};
 use segue_types::UserError;
 use sqlparser::ast;
@@ -58,16 +59,33 @@ fn lines(batches: &[arrow::array::RecordBatch]) -> Vec<String> {
     lines
 }
 
-/// Runs EXPLAIN of a statement of our own: the dataflow that would maintain the view.
+/// Runs EXPLAIN of a statement of our own: the dataflow that would maintain the view, or the stages that would be
+/// read. Nothing is asked of any external system.
 pub(super) fn own(session: &Session, explain: &Explain) -> Result<Outcome, UserError> {
-    match explain.statement.as_ref() {
-        Statement::CreateMaterializedView(view) if explain.mode == ExplainMode::Plan => {
-            let reading = session.planner.reading();
-            let plan = plan_view(&reading.published.catalog, &view.query.tree)?;
-            let lines = explain_view(&plan).lines().map(str::to_owned).collect();
-            Ok(table("EXPLAIN", &[("QUERY PLAN", lines)]))
-        }
-        _ => Err(UserError::unsupported("EXPLAIN of this statement is not supported")
-            .with_hint("Explain a query, or CREATE MATERIALIZED VIEW without ANALYZE.")),
+    if explain.mode == ExplainMode::Analyze {
+        return Err(UserError::unsupported("EXPLAIN ANALYZE of a CREATE is not supported")
+            .with_hint("Leave out ANALYZE; segue.operators tells what a view does once it is there."));
     }
+    let registry = session.engine.registry();
+    let text = match explain.statement.as_ref() {
+        Statement::CreateMaterializedView(view) => {
+            let reading = session.planner.reading();
+            explain_view(&plan_view(&reading.published.catalog, &view.query.tree)?)
+        }
+        Statement::CreateSource(source) => {
+            let plan = plan_source(registry, source)?;
+            let object = format!("Source {}", source.name);
+            explain_stages(&object, &plan.schema, &plan.key, &plan.stages, &plan.notices)
+        }
+        Statement::CreateTable(created) => {
+            let plan = plan_table(registry, created)?;
+            let object = format!("Table {}", created.name);
+            explain_stages(&object, &plan.schema, &plan.key, &plan.stages, &plan.notices)
+        }
+        _ => {
+            return Err(UserError::unsupported("EXPLAIN of this statement is not supported")
+                .with_hint("Explain its query."));
+        }
+    };
+    Ok(table("EXPLAIN", &[("QUERY PLAN", text.lines().map(str::to_owned).collect())]))
 }

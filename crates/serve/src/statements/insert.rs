@@ -237,6 +237,18 @@ fn without_defaults(source: &ast::Query) -> ast::Query {
     source
 }
 
+/// Each value of VALUES is cast to its column's type by itself: the values of one column need not agree.
+fn cast_values(mut source: ast::Query, target: &Target) -> ast::Query {
+    if let SetExpr::Values(values) = source.body.as_mut() {
+        for row in &mut values.rows {
+            for (expr, column) in row.iter_mut().zip(&target.columns) {
+                parameters::cast(expr, &column_type(&target.object.schema, *column));
+            }
+        }
+    }
+    source
+}
+
 async fn query_rows(
     session: &Session,
     target: &Target,
@@ -245,7 +257,7 @@ async fn query_rows(
     running: &Running,
 ) -> Result<Vec<RecordBatch>, UserError> {
     let text = &running.text;
-    let statement = query::rewritten(&without_defaults(source), &call.source);
+    let statement = query::rewritten(&cast_values(without_defaults(source), target), &call.source);
     let values = &call.parameters;
     let plan = parameters::plan_with_values(&session.planner, statement, text, values).await?;
     let width = plan.schema().fields().len();

@@ -11,6 +11,9 @@ use crate::session::Session;
 
 /// Runs SHOW.
 pub(super) async fn show(session: &Session, show: &Show) -> Result<Outcome, UserError> {
+    if show.what != Shown::Stages {
+        check_schema(show)?;
+    }
     match &show.what {
         Shown::Sources => Ok(names(session, show, RelationKind::Source)),
         Shown::Tables => Ok(names(session, show, RelationKind::Table)),
@@ -19,6 +22,18 @@ pub(super) async fn show(session: &Session, show: &Show) -> Result<Outcome, User
         Shown::Stages => stages(session, show),
         Shown::Jobs => jobs(session).await,
         Shown::Create(kind, name) => create(session, *kind, name.as_str()),
+    }
+}
+
+/// `FROM schema`: all that is listed lies in one.
+fn check_schema(show: &Show) -> Result<(), UserError> {
+    match show.from.as_ref().map(|name| name.as_str()) {
+        None | Some(segue_catalog::USER_SCHEMA) => Ok(()),
+        Some(other) => {
+            let message = format!("schema \"{other}\" does not exist");
+            Err(UserError::new(SqlState::UNDEFINED_SCHEMA, message)
+                .with_hint(format!("Objects live in schema \"{}\".", segue_catalog::USER_SCHEMA)))
+        }
     }
 }
 

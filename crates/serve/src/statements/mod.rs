@@ -1,5 +1,6 @@
 //! Statements: one file per kind. [`execute`] runs one, [`prepare`] finds out its parameters and columns first.
 
+mod columns;
 mod copy;
 mod cursor;
 mod ddl;

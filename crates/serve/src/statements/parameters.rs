@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use arrow::datatypes::{DataType, Field};
-use datafusion::common::ParamValues;
-use datafusion::common::ScalarValue;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::expr::Placeholder;
+use datafusion::prelude::Expr as PlanExpr;
 use segue_types::{SqlState, SqlType, UserError, sql_type_of};
 use sqlparser::ast::{self, CastKind, Expr, LimitClause, Value, VisitMut, VisitorMut};
 use sqlparser::dialect::PostgreSqlDialect;
@@ -107,10 +109,13 @@ pub(super) async fn plan(
     let mut limits = Limits::default();
     let _: ControlFlow<()> = VisitMut::visit(&mut statement, &mut limits);
     let first = planner.plan(statement.clone(), text).await;
-    let mut inferred = match &first {
-        Ok(plan) => inferred_types(plan, text)?,
+    let (mut inferred, conflicts) = match &first {
+        Ok(plan) => {
+            let inferred = inferred(plan, text)?;
+            (sql_types(&inferred.types), inferred.conflicts)
+        }
         // What cannot be planned without types may be planned with them.
-        Err(_) => Types::new(),
+        Err(_) => (Types::new(), false),
     };
     inferred.extend(limits.0.into_iter().map(|number| (number, SqlType::BigInt)));
     inferred.extend(known.iter().map(|(number, ty)| (*number, ty.clone())));
@@ -121,7 +126,7 @@ pub(super) async fn plan(
         })
         .collect();
     let unresolved: Types = (1..=count)
-        .filter(|number| !inferred.contains_key(number))
+        .filter(|number| conflicts || !inferred.contains_key(number))
         .map(|number| (number, parameters[number - 1].ty.clone()))
         .collect();
     match first {
@@ -133,14 +138,39 @@ pub(super) async fn plan(
     }
 }
 
-fn inferred_types(plan: &LogicalPlan, text: &str) -> Result<Types, UserError> {
-    let fields = plan.get_parameter_fields().map_err(|error| user_error(&error, text))?;
-    let typed = fields.into_iter().filter_map(|(name, field)| {
-        let number = name.strip_prefix('$')?.parse().ok()?;
-        let field = field.filter(|field| *field.data_type() != DataType::Null)?;
-        Some((number, sql_type_of(&field)?))
+/// The type that a plan expects of each parameter. `conflicts`: one was used as two types, and the plan holds only
+/// when it is cast to the one found first.
+struct Inferred {
+    types: BTreeMap<usize, DataType>,
+    conflicts: bool,
+}
+
+fn inferred(plan: &LogicalPlan, text: &str) -> Result<Inferred, UserError> {
+    let mut found = Inferred { types: BTreeMap::new(), conflicts: false };
+    plan.apply_with_subqueries(|plan| {
+        plan.apply_expressions(|expr| {
+            expr.apply(|expr| {
+                if let PlanExpr::Placeholder(Placeholder { id, field: Some(field) }) = expr
+                    && let Some(number) = id.strip_prefix('$').and_then(|id| id.parse().ok())
+                    && *field.data_type() != DataType::Null
+                {
+                    let known =
+                        found.types.entry(number).or_insert_with(|| field.data_type().clone());
+                    found.conflicts |= known != field.data_type();
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })
+    .map_err(|error| user_error(&error, text))?;
+    Ok(found)
+}
+
+fn sql_types(types: &BTreeMap<usize, DataType>) -> Types {
+    let typed = types.iter().filter_map(|(number, ty)| {
+        Some((*number, sql_type_of(&Field::new("", ty.clone(), true))?))
     });
-    Ok(typed.collect())
+    typed.collect()
 }
 
 /// Plans a statement for values that are there already.
@@ -182,13 +212,12 @@ pub(super) fn bind(
     if values.is_empty() {
         return Ok(plan);
     }
-    let fields = plan.get_parameter_fields().map_err(|error| user_error(&error, text))?;
+    let expected = inferred(&plan, text)?.types;
     let mut bound = Vec::with_capacity(values.len());
     for (index, value) in values.iter().enumerate() {
-        let field = fields.get(&format!("${}", index + 1)).and_then(Option::as_ref);
-        bound.push(match field {
-            Some(field) if *field.data_type() != value.data_type() => {
-                value.cast_to(field.data_type()).map_err(|error| user_error(&error, text))?
+        bound.push(match expected.get(&(index + 1)) {
+            Some(ty) if *ty != value.data_type() => {
+                value.cast_to(ty).map_err(|error| user_error(&error, text))?
             }
             _ => value.clone(),
         });

@@ -7,7 +7,7 @@ use futures::StreamExt;
 use segue_types::UserError;
 use sqlparser::ast;
 
-use super::{Call, lookup, parameters};
+use super::{Call, columns, lookup, parameters};
 use crate::outcome::{Outcome, RowStream};
 use crate::plan::{for_catalog_query, for_query, mentions_catalog};
 use crate::prepared::Parameter;
@@ -25,7 +25,7 @@ pub(super) async fn prepare(
     let known = parameters::Types::new();
     let (parameters, plan) =
         parameters::plan(&session.planner, statement, &running.text, client_oids, &known).await?;
-    let fields = plan.schema().as_arrow().fields().clone();
+    let fields = columns::named(query, plan.schema().as_arrow()).fields().clone();
     let version = session.planner.reading().published.catalog.version();
     call.plan.put(version, Arc::new(plan));
     Ok((parameters, fields))
@@ -61,7 +61,7 @@ pub(super) async fn start(
             parameters::plan_with_values(&session.planner, statement, text, &call.parameters).await?
         }
     };
-    let schema = Arc::clone(plan.schema().inner());
+    let schema = columns::named(query, plan.schema().as_arrow());
     let running_plan = session.planner.run(&plan, text);
     let stream = tokio::select! {
         biased;
@@ -73,7 +73,9 @@ pub(super) async fn start(
 
 /// The query as DataFusion reads it.
 pub(super) fn rewritten(query: &ast::Query, source: &str) -> ast::Statement {
-    let statement = ast::Statement::Query(Box::new(query.clone()));
+    let mut query = query.clone();
+    columns::told_apart(&mut query);
+    let statement = ast::Statement::Query(Box::new(query));
     if mentions_catalog(source) {
         for_catalog_query(source, statement)
     } else {

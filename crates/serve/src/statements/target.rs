@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, RecordBatch, UInt8Array};
 use arrow::datatypes::SchemaRef;
-use segue_catalog::{Object, RelationKind};
+use segue_catalog::{Mutability, Object, ObjectKind, OnConflict, RelationKind};
 use segue_types::{Op, SqlState, SqlType, UserError, nearest, sql_type_of};
 use sqlparser::ast;
 use sqlparser::dialect::PostgreSqlDialect;
@@ -40,6 +40,23 @@ pub(super) fn table(
             format!("cannot {verb} {kind} \"{name}\""),
         )
         .with_hint("Only tables can be written.")),
+    }
+}
+
+/// The same, for statements that change or remove rows.
+pub(super) fn changeable_table(
+    session: &Session,
+    name: &ast::ObjectName,
+    verb: &str,
+) -> Result<Arc<Object>, UserError> {
+    let object = table(session, name, verb)?;
+    match &object.kind {
+        ObjectKind::Table(table) if table.mutability == Mutability::AppendOnly => {
+            let message = format!("cannot {verb} table \"{}\"", object.name);
+            Err(UserError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+                .with_detail("The table was created APPEND ONLY."))
+        }
+        _ => Ok(object),
     }
 }
 
@@ -157,8 +174,18 @@ fn check_nulls(object: &Object, arrays: &[ArrayRef]) -> Result<(), UserError> {
     Ok(())
 }
 
-/// Rows that come: the one row of their key in a keyed table, one more row in any other.
+/// Rows that come: the one row of their key in a keyed table, unless it keeps the first; one more row in any other.
 pub(super) fn added(object: &Object, rows: RecordBatch) -> Changes {
+    let keeps_first = matches!(
+        &object.kind,
+        ObjectKind::Table(table) if table.on_conflict == OnConflict::Ignore
+    );
+    let ops = if object.key.is_empty() || keeps_first { Ops::Insert } else { Ops::Put };
+    Changes { rows, ops }
+}
+
+/// Rows as they are from now on: an UPDATE's, whatever the table does with conflicts.
+pub(super) fn replaced(object: &Object, rows: RecordBatch) -> Changes {
     let ops = if object.key.is_empty() { Ops::Insert } else { Ops::Put };
     Changes { rows, ops }
 }

@@ -14,7 +14,7 @@ use sqlparser::ast::{
 };
 
 use super::parameters::{self, Types, placeholder};
-use super::target::{self, added, column_type, refuse, removed};
+use super::target::{self, column_type, refuse, removed, replaced};
 use super::{Call, insert, query};
 use crate::backend::Changes;
 use crate::errors::user_error;
@@ -38,7 +38,7 @@ fn resolve(session: &Session, update: &ast::Update) -> Result<Update, UserError>
     let TableFactor::Table { name, .. } = &update.table.relation else {
         return Err(UserError::new(SqlState::SYNTAX_ERROR, "UPDATE needs a table"));
     };
-    let object = target::table(session, name, "update")?;
+    let object = target::changeable_table(session, name, "update")?;
     let mut query = target::skeleton("SELECT * FROM t");
     let SetExpr::Select(select) = query.body.as_mut() else {
         return Err(UserError::internal("the skeleton of UPDATE is no SELECT"));
@@ -146,7 +146,7 @@ fn changes_of(update: &Update, batch: &RecordBatch) -> Result<(Option<Changes>, 
     } else {
         None
     };
-    Ok((gone, added(&update.object, new)))
+    Ok((gone, replaced(&update.object, new)))
 }
 
 /// Casts the new values to their columns' types; the old ones are what they are.
