@@ -141,7 +141,7 @@ async fn files_then_a_range_then_the_live_topic_count_exactly() {
         .expect("the view is created");
     let sum = |last: i64| (0..=last).sum::<i64>().to_string();
     assert_eq!(rows(&client, "SELECT n, s FROM v").await, [["2001".to_owned(), sum(2000)]]);
-    let continuity = "SELECT continuity FROM segue.stages ORDER BY index";
+    let continuity = "SELECT continuity FROM segue.stages ORDER BY position";
     assert_eq!(rows(&client, continuity).await, [["NULL"], ["declared"], ["exact"]]);
 
     segue.kill();

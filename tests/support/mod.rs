@@ -1,5 +1,6 @@
 //! What the tests of whole pipelines share: orders in PostgreSQL and Kafka, and the truth about them, which is kept
 //! apart from everything that Segue does.
+#![allow(dead_code, reason = "each test file uses the part that it needs")]
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -151,7 +152,13 @@ impl Writer {
 }
 
 /// The flagship's source and view.
-pub fn pipeline(postgres: &str, kafka: &str, table: &str, topic: &str, partitions: u32) -> [String; 2] {
+pub fn pipeline(
+    postgres: &str,
+    kafka: &str,
+    table: &str,
+    topic: &str,
+    partitions: u32,
+) -> [String; 2] {
     let offsets: Vec<String> = (0..partitions).map(|p| format!("\"{p}\": 0")).collect();
     let offsets = offsets.join(", ");
     [

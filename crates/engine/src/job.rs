@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use segue_catalog::ObjectState;
-use segue_coordinate::{bounded_stages_complete, is_complete, reached};
+use segue_coordinate::{Mode, bounded_stages_complete, is_complete, mode, reached};
 use segue_types::{ConsumerId, ObjectId, Position, SplitId, SqlState, StageIndex, UserError};
 use tokio::sync::oneshot;
 
@@ -108,8 +108,12 @@ fn failure(message: String) -> UserError {
 }
 
 impl World {
-    /// Finishes every job whose targets are reached, durably.
+    /// Finishes every job whose targets are reached, durably, and fails those that wait for a consumer that has
+    /// failed: it may have done so before the job was there, or before a restart.
     pub(crate) fn check_jobs(&mut self) {
+        for (object, message) in self.hopeless() {
+            self.jobs.fail(object, message);
+        }
         let reached: Vec<ObjectId> = self
             .jobs
             .iter()
@@ -124,6 +128,20 @@ impl World {
         for object in reached {
             self.finish_job(object);
         }
+    }
+
+    fn hopeless(&self) -> Vec<(ObjectId, String)> {
+        let failure = |id: &ConsumerId| match mode(self.consumers.get(id)?.state()) {
+            Mode::Failed(failure) => Some(failure.to_string()),
+            Mode::Running | Mode::Paused | Mode::Cancelled => None,
+        };
+        let failed = |(object, job): (ObjectId, &Job)| match &job.phase {
+            Phase::CatchingUp(targets) if job.failed.is_none() => {
+                Some((object, targets.keys().find_map(failure)?))
+            }
+            _ => None,
+        };
+        self.jobs.iter().filter_map(failed).collect()
     }
 
     fn has_reached(&self, consumer: ConsumerId, target: &Target) -> bool {

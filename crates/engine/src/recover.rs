@@ -23,7 +23,7 @@ use crate::consumer::{Consumer, Workplace};
 use crate::ddl;
 use crate::engine::StartError;
 use crate::inbox::Inbox;
-use crate::job::Jobs;
+use crate::job::{Jobs, Phase};
 use crate::relation::Relation;
 use crate::source::{SourceRuntime, StageRuntime};
 use crate::world::{Pending, World};
@@ -80,7 +80,11 @@ pub(crate) fn restore(
     publish(&mut world, durable);
     restore_consumers(&mut world, states, &plans, durable);
     let is_creating = |object: &&Arc<Object>| object.state == ObjectState::Creating;
-    let creating = all.iter().filter(is_creating).map(|object| object.id).collect();
+    let creating: Vec<ObjectId> = all.iter().filter(is_creating).map(|o| o.id).collect();
+    for object in &creating {
+        // Before anybody can connect: a WAIT right after the start must find the job.
+        world.jobs.set_phase(*object, Phase::Asking);
+    }
     Ok(Restored { world, durable, creating })
 }
 

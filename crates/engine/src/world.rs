@@ -58,8 +58,6 @@ pub(crate) struct Pending {
     pub(crate) when_durable: Vec<WhenDurable>,
     /// Rows consumed since the last seal.
     pub(crate) rows: u64,
-    /// Something has to be written that none of the above tells.
-    pub(crate) touched: bool,
 }
 
 /// What becomes of an object's record.
@@ -230,9 +228,9 @@ impl World {
             || !pending.captures.is_empty()
             || !pending.rejected.is_empty()
             || !pending.when_durable.is_empty()
-            || pending.touched
             || self.relations.values().any(|relation| relation.dirty)
-            || self.consumers.values().any(|consumer| consumer.state().wants_seal())
+            // A position that moved without rows too: whoever waits for it would wait for ever.
+            || self.consumers.values().any(|c| c.state().changed_in() >= self.open_epoch)
     }
 
     /// An epoch is durable: whoever waited for it goes on.

@@ -19,7 +19,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("coordinate", &["types"]),
     ("flow", &["types"]),
     ("catalog", &["types", "sql"]),
-    ("plan", &["types", "sql", "connect", "catalog", "flow"]),
+    ("plan", &["types", "sql", "connect", "catalog", "flow", "formats"]),
     ("engine", &["types", "sql", "connect", "catalog", "flow", "coordinate", "plan", "store"]),
     ("serve", &["types", "sql", "connect", "catalog", "flow", "plan", "engine", "formats"]),
     (

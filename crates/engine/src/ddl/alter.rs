@@ -1,9 +1,9 @@
 //! ALTER … PAUSE and RESUME: durable, so a paused source is still paused after a restart.
 
-use segue_catalog::Verb;
+use segue_catalog::{RelationKind, Verb};
 use segue_coordinate::Event;
 use segue_sql::{Action, Alter};
-use segue_types::{ConsumerId, UserError};
+use segue_types::{ConsumerId, SqlState, UserError};
 
 use super::stopping;
 use crate::engine::Engine;
@@ -11,7 +11,9 @@ use crate::engine::Engine;
 /// `ALTER {SOURCE|TABLE|MATERIALIZED VIEW} name {PAUSE|RESUME}`
 pub(super) async fn alter(engine: &Engine, alter: Alter) -> Result<(), UserError> {
     let kind = super::drop::relation_kind(alter.kind);
-    let object = engine.catalog().resolve_kind(alter.name.as_str(), kind, Verb::Alter)?.id;
+    let name = alter.name.as_str();
+    let object = engine.catalog().resolve_kind(name, kind, Verb::Alter)?.id;
+    let nothing = nothing_reads(alter.action, kind, name);
     let (done, is_done) = tokio::sync::oneshot::channel();
     engine.inbox().run(move |world| {
         let reads = |consumer: &crate::consumer::Consumer| {
@@ -19,6 +21,10 @@ pub(super) async fn alter(engine: &Engine, alter: Alter) -> Result<(), UserError
         };
         let ids: Vec<ConsumerId> =
             world.consumers.values().filter(|consumer| reads(consumer)).map(|c| c.id).collect();
+        if ids.is_empty() {
+            _ = done.send(Err(nothing));
+            return;
+        }
         for id in ids {
             let event = match alter.action {
                 Action::Pause => Event::Pause,
@@ -26,7 +32,21 @@ pub(super) async fn alter(engine: &Engine, alter: Alter) -> Result<(), UserError
             };
             world.tell(id, event);
         }
-        world.when_durable(move |_| { _ = done.send(()) });
+        world.when_durable(move |_| _ = done.send(Ok(())));
     });
-    is_done.await.map_err(|_| stopping())
+    is_done.await.map_err(|_| stopping())?
+}
+
+/// A pause of nothing would be forgotten: what is created later would read on.
+fn nothing_reads(action: Action, kind: RelationKind, name: &str) -> UserError {
+    let verb = match action {
+        Action::Pause => "pause",
+        Action::Resume => "resume",
+    };
+    let message = format!("there is no reading of {kind} \"{name}\" to {verb}");
+    let error = UserError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message);
+    match kind {
+        RelationKind::Source => error.with_hint("Create a materialized view on it first."),
+        _ => error.with_detail("Only what reads stages can be paused: it has none of its own."),
+    }
 }

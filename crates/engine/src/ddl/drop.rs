@@ -19,7 +19,7 @@ pub(super) async fn drop_objects(
     let _alone = engine.lock_catalog().await;
     let mut targets = Vec::new();
     for name in &statement.names {
-        match resolve(engine, statement.kind, name.as_str()) {
+        match resolve(engine, statement.kind, name.as_str(), Verb::Drop) {
             Ok(object) => targets.push(object.id),
             Err(error)
                 if statement.on_missing == OnMissing::Skip
@@ -86,9 +86,10 @@ pub(super) fn resolve(
     engine: &Engine,
     kind: ObjectKind,
     name: &str,
+    verb: Verb,
 ) -> Result<Arc<Object>, UserError> {
     let expected = relation_kind(kind);
-    Ok(Arc::clone(engine.catalog().resolve_kind(name, expected, Verb::Drop)?))
+    Ok(Arc::clone(engine.catalog().resolve_kind(name, expected, verb)?))
 }
 
 /// The catalog's word for a statement's.

@@ -61,6 +61,7 @@ fn object(
     let kind = ObjectKind::Table(TableObject {
         stages: source.map_or_else(Vec::new, staged::stage_objects),
         on_conflict: plan.on_conflict,
+        mutability: plan.mutability,
     });
     Object {
         id,
@@ -95,7 +96,7 @@ fn set_up(
 pub(crate) fn relation(object: &Object) -> Relation {
     let ObjectKind::Table(table) = &object.kind else { unreachable!("only tables are made here") };
     let conflict = match table.on_conflict {
-        OnConflict::Overwrite | OnConflict::UpdateIfNotNull => segue_flow::Conflict::Overwrite,
+        OnConflict::Overwrite => segue_flow::Conflict::Overwrite,
         OnConflict::Ignore => segue_flow::Conflict::DoNothing,
     };
     let schema = Arc::clone(&object.schema);

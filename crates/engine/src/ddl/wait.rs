@@ -1,5 +1,6 @@
 //! FLUSH and WAIT.
 
+use segue_catalog::Verb;
 use segue_sql::Wait;
 use segue_types::{ObjectId, UserError};
 
@@ -27,7 +28,7 @@ pub(super) async fn wait(
             };
             engine.inbox().ask(jobs).await.ok_or_else(stopping)?
         }
-        Wait::For(kind, name) => vec![super::drop::resolve(engine, kind, name.as_str())?.id],
+        Wait::For(kind, name) => vec![super::drop::resolve(engine, kind, name.as_str(), Verb::Wait)?.id],
     };
     for object in objects {
         unless_canceled(&context.cancel, job(engine, object)).await?;
