@@ -30,6 +30,13 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("testkit", &["types"]),
+    (
+        "bench",
+        &[
+            "types", "sql", "connect", "formats", "flow", "engine", "testkit", "connector-kafka",
+            "connector-postgres",
+        ],
+    ),
     ("tidy", &[]),
 ];
 
@@ -42,7 +49,7 @@ const KNOWN_TO: &[(&str, &[&str])] = &[
     ("rdkafka", &["connector-kafka", "testkit"]),
     ("tokio", &[
         "connect", "connector-kafka", "connector-postgres", "connector-files", "connector-datagen",
-        "engine", "serve", "segue", "testkit",
+        "engine", "serve", "segue", "testkit", "bench",
     ]),
 ];
 
