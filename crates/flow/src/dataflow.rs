@@ -16,7 +16,7 @@ use crate::blob::{BlobOwner, StateBlob, fingerprint};
 use crate::delta::{Changes, Delta, Ops};
 use crate::error::{RestoreError, StepError};
 use crate::operators::{Filter, Normalise, Operator, OperatorState, Project, StateSize, UnionAll};
-use crate::rows::{Identity, RelationVersion, Rows, nullable};
+use crate::rows::{CHUNK_ROWS, Identity, RelationVersion, Rows, nullable};
 use crate::spec::{DataflowSpec, InputKind, Node, OperatorSpec};
 use crate::stats::OperatorStats;
 
@@ -203,7 +203,9 @@ impl Dataflow {
         });
         let named = named.collect::<Result<Vec<_>, _>>()?;
         if self.spec.is_consolidated(self.spec.output) {
-            return Ok(named);
+            // Each delta is appended by copying the last chunk, which many small ones would make dear.
+            let small = named.len() > 1 && total_len(&named) < named.len() * CHUNK_ROWS / 2;
+            return Ok(if small { Delta::sum(&named).into_iter().collect() } else { named });
         }
         let Some(sum) = Delta::sum(&named) else { return Ok(Vec::new()) };
         // Two equal additions under a key are an error that applying them finds.

@@ -157,7 +157,8 @@ fn logical_plan(provider: &CatalogProvider<'_>, query: &Query) -> Result<Logical
         .with_collect_spans(true)
         .with_map_string_types_to_utf8view(false)
         .with_parse_float_as_decimal(true);
-    let statement = Statement::Query(Box::new(query.clone()));
+    let mut statement = Statement::Query(Box::new(query.clone()));
+    crate::dialect::rewrite(&mut statement);
     SqlToRel::new_with_options(provider, options)
         .sql_statement_to_plan(statement)
         .map_err(|error| errors::user_error(&error, None))

@@ -20,6 +20,8 @@ use datafusion::optimizer::push_down_filter::PushDownFilter;
 use datafusion::optimizer::simplify_expressions::SimplifyExpressions;
 use datafusion::optimizer::{Analyzer, Optimizer, OptimizerContext, OptimizerRule};
 
+use crate::dialect::Casts;
+
 static OPTIONS: LazyLock<Arc<ConfigOptions>> = LazyLock::new(|| {
     let mut options = ConfigOptions::default();
     options.optimizer.skip_failed_rules = false;
@@ -28,7 +30,9 @@ static OPTIONS: LazyLock<Arc<ConfigOptions>> = LazyLock::new(|| {
 
 /// Types made explicit by casts.
 pub(super) fn analyze(plan: LogicalPlan) -> Result<LogicalPlan> {
-    Analyzer::new().execute_and_check(plan, &OPTIONS, |_, _| {})
+    let mut analyzer = Analyzer::new();
+    analyzer.rules.push(Arc::new(Casts));
+    analyzer.execute_and_check(plan, &OPTIONS, |_, _| {})
 }
 
 /// The plan, typed and rewritten.

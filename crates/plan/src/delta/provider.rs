@@ -8,6 +8,7 @@ use std::sync::{Arc, LazyLock};
 use arrow::datatypes::{DataType, FieldRef, SchemaRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{DataFusionError, Result, TableReference};
+use datafusion::execution::FunctionRegistry;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, TypePlanner};
 use datafusion::logical_expr::{
@@ -20,10 +21,20 @@ use segue_types::{ObjectId, SqlState, UserError};
 use sqlparser::ast;
 
 use super::{functions, logical_plan, names};
+use crate::dialect;
 
 /// DataFusion's own functions and expression planners.
 static BUILT_IN: LazyLock<SessionState> =
-    LazyLock::new(|| SessionStateBuilder::new().with_default_features().build());
+    LazyLock::new(|| {
+        let mut state = SessionStateBuilder::new()
+            .with_expr_planners(vec![Arc::new(dialect::Operators)])
+            .with_default_features()
+            .build();
+        for function in dialect::functions() {
+            state.register_udf(function).expect("the registry takes every function");
+        }
+        state
+    });
 
 /// One planning over one catalog; remembers which objects were named.
 pub(super) struct CatalogProvider<'a> {
