@@ -163,11 +163,32 @@ struct StoredSize {
 }
 
 impl StoredSizes {
-    /// Whether `delta` should give way to a new base: the deltas would weigh more than half of the base.
-    pub(crate) fn wants_base(&self, delta: &StateBlob) -> bool {
-        let stored = self.groups[usize::from(delta.group)];
-        let deltas = stored.delta_bytes + delta.bytes.len();
-        stored.base_bytes == 0 || deltas > (stored.base_bytes / 2).max(DELTA_BYTES_FREE)
+    /// Which of the sealed `deltas` should give way to a new base of their groups: where the deltas would weigh more than
+    /// half of the base, heaviest first. Groups grow evenly, so all would be due in one seal; what bases cost is therefore
+    /// spread over the next ones, twice the bytes of the deltas in each, unless the deltas outweigh the base.
+    pub(crate) fn rebased(&self, deltas: &[StateBlob]) -> [bool; GROUPS] {
+        let mut rebased = [false; GROUPS];
+        let mut due = Vec::new();
+        for delta in deltas {
+            let group = usize::from(delta.group);
+            let StoredSize { base_bytes, delta_bytes } = self.groups[group];
+            let held = delta_bytes + delta.bytes.len();
+            if base_bytes == 0 || held > base_bytes.max(DELTA_BYTES_FREE) {
+                rebased[group] = true;
+            } else if held > (base_bytes / 2).max(DELTA_BYTES_FREE) {
+                due.push((held as f64 / base_bytes as f64, group));
+            }
+        }
+        due.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let mut budget = 2 * deltas.iter().map(|delta| delta.bytes.len()).sum::<usize>();
+        for (_, group) in due {
+            if budget == 0 {
+                break;
+            }
+            rebased[group] = true;
+            budget = budget.saturating_sub(self.groups[group].base_bytes);
+        }
+        rebased
     }
 
     /// Takes note of a blob that is now stored.
@@ -177,5 +198,49 @@ impl StoredSizes {
             BlobKind::Base => *stored = StoredSize { base_bytes: blob.bytes.len(), delta_bytes: 0 },
             BlobKind::Delta => stored.delta_bytes += blob.bytes.len(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use segue_types::OperatorId;
+
+    use super::{BlobKind, GROUPS, StateBlob, StoredSizes};
+
+    fn blob(group: usize, kind: BlobKind, bytes: usize) -> StateBlob {
+        StateBlob { operator: OperatorId(1), group: group as u8, kind, bytes: vec![0; bytes] }
+    }
+
+    #[test]
+    fn groups_that_grow_evenly_get_their_bases_in_turn_and_none_waits_for_ever() {
+        let mut sizes = StoredSizes::default();
+        let (base, delta) = (1_000_000, 100_000);
+        for group in 0..GROUPS {
+            sizes.stored(&blob(group, BlobKind::Base, base));
+        }
+        let mut rewritten = 0;
+        for _ in 0..100 {
+            let deltas = (0..GROUPS).map(|group| blob(group, BlobKind::Delta, delta));
+            let deltas = deltas.collect::<Vec<_>>();
+            let rebased = sizes.rebased(&deltas);
+            let bases = rebased.iter().filter(|is_rebased| **is_rebased).count();
+            assert!(bases <= 5, "{bases} bases in one seal");
+            rewritten += bases;
+            for (group, delta) in deltas.iter().enumerate() {
+                match rebased[group] {
+                    true => sizes.stored(&blob(group, BlobKind::Base, base)),
+                    false => sizes.stored(delta),
+                }
+                assert!(sizes.groups[group].delta_bytes <= base, "a reader would read it twice");
+            }
+        }
+        assert!((200..=400).contains(&rewritten), "{rewritten} bases in 100 seals");
+    }
+
+    #[test]
+    fn what_has_no_base_gets_one() {
+        let deltas = [blob(3, BlobKind::Delta, 10)];
+        let rebased = StoredSizes::default().rebased(&deltas);
+        assert!(rebased[3] && !rebased[4]);
     }
 }

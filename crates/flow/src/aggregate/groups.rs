@@ -9,7 +9,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, TimeUnit};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::key::{Column, Index, decode_column, encode_row, hash_i64, vnode_of};
+use crate::key::{Column, GROUPS, Index, decode_column, encode_row, group_of, hash_i64, vnode_of};
 
 /// The slot was touched in this step.
 pub(super) const TOUCHED: u8 = 1;
@@ -253,6 +253,29 @@ impl Groups {
         let mut free = vec![false; self.slots()];
         self.free.iter().for_each(|slot| free[*slot as usize] = true);
         (0..self.slots() as u32).filter(|slot| !free[*slot as usize]).collect()
+    }
+
+    /// `slots`, dealt out to their vnode groups.
+    pub(super) fn by_group(&self, slots: &[u32]) -> [Vec<u32>; GROUPS] {
+        let mut groups = [const { Vec::new() }; GROUPS];
+        for slot in slots {
+            groups[usize::from(group_of(self.vnodes[*slot as usize]))].push(*slot);
+        }
+        groups
+    }
+
+    /// The slots in use of the vnode groups that are wanted.
+    pub(super) fn live_of(&self, wanted: &[bool; GROUPS]) -> [Vec<u32>; GROUPS] {
+        let mut free = vec![false; self.slots()];
+        self.free.iter().for_each(|slot| free[*slot as usize] = true);
+        let mut groups = [const { Vec::new() }; GROUPS];
+        for (slot, vnode) in self.vnodes.iter().enumerate() {
+            let group = usize::from(group_of(*vnode));
+            if wanted[group] && !free[slot] {
+                groups[group].push(slot as u32);
+            }
+        }
+        groups
     }
 
     /// About how much memory they take.

@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, Decimal128Array, Float64Array, Int64Array, RecordBatch, UInt32Array,
+    Array, ArrayRef, AsArray, Decimal128Array, Float64Array, Int64Array, NullArray, RecordBatch,
+    UInt32Array,
 };
 use arrow::compute::take;
 use arrow::datatypes::{Decimal128Type, Field, Float64Type, Int64Type, Schema};
@@ -26,30 +27,43 @@ type EntryColumns = (Vec<u32>, ArrayRef, Int64Array);
 impl Aggregate {
     pub(super) fn seal_groups(&mut self) -> Vec<StateBlob> {
         let dirty = self.take_dirty();
-        let removed = self.take_removed();
+        let mut removed = self.take_removed();
         let multisets = self.take_dirty_entries();
-        let mut blobs = Vec::new();
+        let slots = self.groups.by_group(&dirty);
+        let mut deltas = Vec::new();
         for group in 0..GROUPS {
-            let slots = self.of_group(&dirty, group);
-            if slots.is_empty() && removed[group].is_empty() {
+            if slots[group].is_empty() && removed[group].is_empty() {
                 continue;
             }
             let entries =
                 multisets.iter().map(|entries| self.entries_of_group(entries, group)).collect();
-            let delta = self.blob(group, BlobKind::Delta, removed[group].clone(), &slots, entries);
-            let blob = if self.sizes.wants_base(&delta) { self.base(group) } else { delta };
-            self.sizes.stored(&blob);
-            blobs.push(blob);
+            let removed = std::mem::take(&mut removed[group]);
+            deltas.push(self.blob(group, BlobKind::Delta, removed, &slots[group], entries));
         }
+        let blobs = self.with_bases(deltas);
+        blobs.iter().for_each(|blob| self.sizes.stored(blob));
         dirty.iter().for_each(|slot| self.groups.marks[*slot as usize] |= STORED);
         blobs
     }
 
-    fn base(&self, group: usize) -> StateBlob {
-        let slots = self.of_group(&self.groups.live_slots(), group);
+    /// The deltas, bases in the place of those that have grown too heavy.
+    fn with_bases(&self, deltas: Vec<StateBlob>) -> Vec<StateBlob> {
+        let rebased = self.sizes.rebased(&deltas);
+        if rebased == [false; GROUPS] {
+            return deltas;
+        }
+        let slots = self.groups.live_of(&rebased);
+        let written = |delta: StateBlob| {
+            let group = usize::from(delta.group);
+            if rebased[group] { self.base(group, &slots[group]) } else { delta }
+        };
+        deltas.into_iter().map(written).collect()
+    }
+
+    fn base(&self, group: usize, slots: &[u32]) -> StateBlob {
         let entries =
-            self.accumulators.iter().filter_map(|accumulator| accumulator.entries_of(&slots));
-        self.blob(group, BlobKind::Base, Vec::new(), &slots, entries.collect())
+            self.accumulators.iter().filter_map(|accumulator| accumulator.entries_of(slots));
+        self.blob(group, BlobKind::Base, Vec::new(), slots, entries.collect())
     }
 
     /// The groups that are not stored as they are now, each once.
@@ -65,6 +79,9 @@ impl Aggregate {
     }
 
     fn take_dirty_entries(&mut self) -> Vec<EntryColumns> {
+        if !self.accumulators.iter().any(Accumulator::is_multiset) {
+            return Vec::new();
+        }
         let live = self.groups.live_slots();
         let mut is_live = vec![false; self.groups.slots()];
         live.iter().for_each(|slot| is_live[*slot as usize] = true);
@@ -88,12 +105,6 @@ impl Aggregate {
             }
         }
         groups.iter().map(|pieces| super::join_columns(pieces)).collect()
-    }
-
-    fn of_group(&self, slots: &[u32], group: usize) -> Vec<u32> {
-        let is_of =
-            |slot: &&u32| usize::from(group_of(self.groups.vnodes[**slot as usize])) == group;
-        slots.iter().filter(is_of).copied().collect()
     }
 
     fn entries_of_group(
@@ -249,12 +260,12 @@ impl Accumulator {
                 vec![Arc::new(Decimal128Array::from_iter_values(sums)), counts_of(counts)]
             }
             State::FloatSum(sums, counts) => {
-                let special = |kind: usize| {
-                    words(
-                        slots
-                            .iter()
-                            .map(move |slot| sums.specials.get(slot).map_or(0, |all| all[kind])),
-                    )
+                let special = |kind: usize| -> ArrayRef {
+                    if sums.specials.is_empty() {
+                        return Arc::new(NullArray::new(slots.len()));
+                    }
+                    let count = |slot| sums.specials.get(slot).map_or(0, |all| all[kind]);
+                    words(slots.iter().map(count))
                 };
                 vec![
                     doubles(slots.iter().map(|slot| sums.pairs[*slot as usize].0)),
@@ -298,11 +309,13 @@ impl Accumulator {
                 let (high, low) = (next(), next());
                 let (high, low) =
                     (high.as_primitive::<Float64Type>(), low.as_primitive::<Float64Type>());
+                // Without a special value anywhere, nothing is stored of their counts.
+                let specials = [next(), next(), next()].map(|c| c.as_primitive_opt::<Int64Type>());
                 let specials =
-                    [next(), next(), next()].map(|column| column.as_primitive::<Int64Type>());
+                    |row: usize| specials.map(|column| column.map_or(0, |all| all.value(row)));
                 for (row, slot) in slots.iter().enumerate() {
                     sums.pairs[*slot as usize] = (high.value(row), low.value(row));
-                    match specials.map(|column| column.value(row)) {
+                    match specials(row) {
                         [0, 0, 0] => sums.specials.remove(slot),
                         counts => sums.specials.insert(*slot, counts),
                     };

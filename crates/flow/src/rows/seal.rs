@@ -28,38 +28,42 @@ impl Rows {
 
     /// What changed since the last seal.
     pub(crate) fn seal(&mut self, owner: &BlobOwner) -> Vec<StateBlob> {
-        let came = self.rows_by_group(|chunk| chunk.unsealed.ones().collect());
+        let came = self.rows_by_group(&[true; GROUPS], |chunk| chunk.unsealed.ones().collect());
         let went = self.take_removed();
-        let mut rebased = Vec::new();
         let mut blobs = Vec::new();
         for group in 0..GROUPS {
             if came[group].is_empty() && went[group].num_rows() == 0 {
                 continue;
             }
             let parts = [went[group].clone(), self.stored_rows(&came[group])];
-            let delta = owner.write(group as u8, BlobKind::Delta, &parts);
-            match self.sizes.wants_base(&delta) {
-                true => rebased.push(group),
-                false => blobs.push(delta),
-            }
+            blobs.push(owner.write(group as u8, BlobKind::Delta, &parts));
         }
-        if !rebased.is_empty() {
-            let all = self.rows_by_group(|chunk| chunk.alive.ones().collect());
-            blobs.extend(rebased.into_iter().map(|group| {
-                owner.write(group as u8, BlobKind::Base, &[self.stored_rows(&all[group])])
-            }));
+        let rebased = self.sizes.rebased(&blobs);
+        if rebased != [false; GROUPS] {
+            let all = self.rows_by_group(&rebased, |chunk| chunk.alive.ones().collect());
+            for blob in blobs.iter_mut().filter(|blob| rebased[usize::from(blob.group)]) {
+                let rows = self.stored_rows(&all[usize::from(blob.group)]);
+                *blob = owner.write(blob.group, BlobKind::Base, &[rows]);
+            }
         }
         blobs.iter().for_each(|blob| self.sizes.stored(blob));
         self.chunks.iter_mut().flatten().for_each(|chunk| chunk.unsealed.clear());
         blobs
     }
 
-    fn rows_by_group(&self, rows: impl Fn(&Chunk) -> Vec<usize>) -> ByGroup<RowId> {
+    fn rows_by_group(
+        &self,
+        wanted: &[bool; GROUPS],
+        rows: impl Fn(&Chunk) -> Vec<usize>,
+    ) -> ByGroup<RowId> {
         let mut groups = ByGroup::default();
         for (number, chunk) in self.chunks.iter().enumerate() {
             let Some(chunk) = chunk else { continue };
             for row in rows(chunk) {
-                groups[usize::from(group_of(chunk.vnodes[row]))].push(RowId::new(number, row));
+                let group = usize::from(group_of(chunk.vnodes[row]));
+                if wanted[group] {
+                    groups[group].push(RowId::new(number, row));
+                }
             }
         }
         groups
