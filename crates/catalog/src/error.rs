@@ -35,6 +35,7 @@ pub enum Verb {
     Drop,
     Alter,
     ShowCreate,
+    Wait,
 }
 
 impl Verb {
@@ -44,6 +45,7 @@ impl Verb {
             Verb::Drop => format!("Use DROP {keyword} to remove a {kind}."),
             Verb::Alter => format!("Use ALTER {keyword} to change a {kind}."),
             Verb::ShowCreate => format!("Use SHOW CREATE {keyword} to show a {kind}."),
+            Verb::Wait => format!("Use WAIT {keyword} to wait for a {kind}."),
         }
     }
 }

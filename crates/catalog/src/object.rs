@@ -53,6 +53,18 @@ pub struct TableObject {
     /// Empty for a table that only DML feeds.
     pub stages: Vec<StageObject>,
     pub on_conflict: OnConflict,
+    #[serde(default)]
+    pub mutability: Mutability,
+}
+
+/// Whether rows of a table can change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mutability {
+    #[default]
+    Mutable,
+    /// Rows come and stay as they are.
+    AppendOnly,
 }
 
 /// What happens to a row whose key is already there.
@@ -62,8 +74,6 @@ pub enum OnConflict {
     #[default]
     Overwrite,
     Ignore,
-    /// Columns that are not NULL overwrite theirs.
-    UpdateIfNotNull,
 }
 
 /// One stage, as it was planned and pinned.

@@ -10,16 +10,18 @@
 
 mod chain;
 mod columns;
+mod explain;
 mod read;
 mod start;
 
 use arrow::datatypes::SchemaRef;
-use segue_catalog::OnConflict;
+use segue_catalog::{Mutability, OnConflict};
 use segue_connect::{Capabilities, HandoffKind, ReadConfig, Registry};
-use segue_sql::{ConflictAction, CreateSource, CreateTable, Input, Mutability, Name, Read, Stage};
+use segue_sql::{ConflictAction, CreateSource, CreateTable, Input, Name, Read, Stage};
 use segue_types::{Continuity, SqlState, UserError};
 
 use columns::Bound;
+pub use explain::explain;
 
 /// A source as it will be read.
 #[derive(Clone, Debug)]
@@ -95,21 +97,37 @@ pub fn plan_table(registry: &Registry, table: &CreateTable) -> Result<TablePlan,
             .with_hint("Declare the PRIMARY KEY by which rows are in conflict.")
             .at(table.offset.0));
     }
+    let mutability = match table.mutability {
+        segue_sql::Mutability::Mutable => Mutability::Mutable,
+        segue_sql::Mutability::AppendOnly => Mutability::AppendOnly,
+    };
+    let on_conflict = on_conflict(table, mutability)?;
     let (stages, mut notices) = plan_stages(registry, &parts, &bound)?;
     columns::check_mutability(table, &stages)?;
     notices.extend(columns::watermark_notice(&table.columns));
-    Ok(TablePlan {
-        schema: bound.schema,
-        key: bound.key,
-        on_conflict: match table.on_conflict {
-            None | Some(ConflictAction::Overwrite) => OnConflict::Overwrite,
-            Some(ConflictAction::DoNothing) => OnConflict::Ignore,
-            Some(ConflictAction::DoUpdateIfNotNull) => OnConflict::UpdateIfNotNull,
-        },
-        mutability: table.mutability,
-        stages,
-        notices,
-    })
+    Ok(TablePlan { schema: bound.schema, key: bound.key, on_conflict, mutability, stages, notices })
+}
+
+/// What a row does to one of its key. A table whose rows never change keeps the first.
+fn on_conflict(table: &CreateTable, mutability: Mutability) -> Result<OnConflict, UserError> {
+    match (table.on_conflict, mutability) {
+        (Some(ConflictAction::DoUpdateIfNotNull), _) => {
+            Err(UserError::unsupported("ON CONFLICT DO UPDATE IF NOT NULL is not supported")
+                .with_hint("Use ON CONFLICT OVERWRITE (the default) or DO NOTHING.")
+                .at(table.offset.0))
+        }
+        (Some(ConflictAction::Overwrite), Mutability::AppendOnly) => {
+            let name = table.name.as_str();
+            let message = format!("table \"{name}\" is APPEND ONLY and cannot overwrite rows");
+            Err(UserError::new(SqlState::INVALID_TABLE_DEFINITION, message)
+                .with_hint("Leave out APPEND ONLY, or use ON CONFLICT DO NOTHING (the default).")
+                .at(table.offset.0))
+        }
+        (Some(ConflictAction::DoNothing), _) | (None, Mutability::AppendOnly) => {
+            Ok(OnConflict::Ignore)
+        }
+        (None | Some(ConflictAction::Overwrite), Mutability::Mutable) => Ok(OnConflict::Overwrite),
+    }
 }
 
 /// The stages of an input; the only one of a one-stage input bears the object's name.

@@ -84,6 +84,7 @@ fn plan(sql: &str) -> ViewPlan {
         kind: ObjectKind::Table(TableObject {
             stages: Vec::new(),
             on_conflict: OnConflict::Overwrite,
+            mutability: Default::default(),
         }),
         depends_on: Default::default(),
         state: ObjectState::Ready,

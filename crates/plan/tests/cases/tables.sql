@@ -2,11 +2,10 @@ CREATE TABLE t (a int PRIMARY KEY, b text NOT NULL DEFAULT NULL, c numeric(5,2)[
 --> Overwrite Mutable
 --> COLUMNS a integer NOT NULL KEY, b text NOT NULL, c numeric(5,2)[]
 CREATE TABLE t (a int) APPEND ONLY;
---> Overwrite AppendOnly
+--> Ignore AppendOnly
 --> COLUMNS a integer
 CREATE TABLE t (a int PRIMARY KEY) ON CONFLICT DO UPDATE IF NOT NULL;
---> UpdateIfNotNull Mutable
---> COLUMNS a integer NOT NULL KEY
+--> x
 CREATE TABLE t (a int) ON CONFLICT DO NOTHING;
 --> ERROR 42P16 ON CONFLICT of table "t" needs a PRIMARY KEY
 --> AT t (a int) ON CONFLICT DO NOTHING;
@@ -29,7 +28,7 @@ CREATE TABLE t (a int) APPEND ONLY INCLUDE stage AS stage WITH STAGES (
     h WITH (connector = 'files', path = 'x'),
     l WITH (connector = 'kafka', topic = 't') FORMAT PLAIN ENCODE JSON START AT LATEST ALLOW GAP
 );
---> Overwrite AppendOnly
+--> Ignore AppendOnly
 --> COLUMNS a integer, stage text
 --> STAGE h: files, bounded append, Plain native, start Earliest, stop None, key [], DeadLetter, options {"path": "x"}
 --> STAGE l: kafka, continuous append, Plain json, start Latest, stop None, key [], DeadLetter, options {"topic": "t"}

@@ -108,10 +108,12 @@ fn view(cursor: &mut Cursor<'_>, on_existing: OnExisting) -> Result<CreateView, 
     if ["INSERT", "UPDATE", "DELETE", "MERGE"].iter().any(|verb| cursor.is_word(0, verb)) {
         return Err(cursor.unexpected("a query"));
     }
-    let query = cursor.foreign(|parser| parser.parse_query().map(|query| *query))?;
-    if cursor.is_words(&["EMIT", "ON", "WINDOW", "CLOSE"]) {
-        return Err(unsupported(cursor, "EMIT ON WINDOW CLOSE is not supported"));
+    // Looked for beforehand: after a table's name, EMIT would be read as its alias.
+    if let Some(offset) = cursor.ending(&["EMIT", "ON", "WINDOW", "CLOSE"]) {
+        let error = UserError::unsupported("EMIT ON WINDOW CLOSE is not supported");
+        return Err(ParseError::Invalid(error.at(offset.0)));
     }
+    let query = cursor.foreign(|parser| parser.parse_query().map(|query| *query))?;
     Ok(CreateView { name, on_existing, columns, query, offset })
 }
 

@@ -77,6 +77,14 @@ impl<'a> Cursor<'a> {
         words.iter().enumerate().all(|(n, word)| self.is_word(n, word))
     }
 
+    /// Where the statement's last words begin, if they are these unquoted ones.
+    pub(super) fn ending(&self, words: &[&str]) -> Option<Offset> {
+        let length = (0..).find(|n| self.peek(*n) == &Token::EOF)?;
+        let first = length.checked_sub(words.len())?;
+        let found = words.iter().enumerate().all(|(n, word)| self.is_word(first + n, word));
+        found.then(|| Offset(self.offset_of(self.parser.peek_nth_token_ref(first).span)))
+    }
+
     /// Takes the words if they are next.
     pub(super) fn accept(&mut self, words: &[&str]) -> bool {
         let found = self.is_words(words);

@@ -12,6 +12,10 @@ use crate::{
 /// Objects of RisingWave that Segue does not have. Their statements deserve better than a syntax error.
 const ABSENT: &[&str] = &["SINK", "SUBSCRIPTION", "CONNECTION", "SECRET"];
 
+/// What RisingWave's ALTER changes and Segue's does not.
+const CHANGES: &[&str] =
+    &["RENAME", "SET", "RESET", "ADD", "DROP", "ALTER", "OWNER", "FORMAT", "REFRESH", "SWAP"];
+
 pub(super) fn statement(cursor: &mut Cursor<'_>) -> Result<Statement, ParseError> {
     refuse_absent(cursor)?;
     if cursor.is_word(0, "CREATE") {
@@ -112,6 +116,13 @@ fn alter(cursor: &mut Cursor<'_>) -> Result<Option<Statement>, ParseError> {
         Action::Pause
     } else if cursor.accept(&["RESUME"]) {
         Action::Resume
+    } else if let Some(change) = CHANGES.iter().find(|change| cursor.is_word(0, change)) {
+        let message = format!("ALTER {} … {change} is not supported", kind.as_sql());
+        return Err(ParseError::Invalid(
+            UserError::unsupported(message)
+                .with_hint("Drop it and create it again.")
+                .at(cursor.offset().0),
+        ));
     } else {
         return Err(cursor.unexpected("PAUSE or RESUME"));
     };

@@ -48,9 +48,9 @@ ALTER SOURCE s STOP;
 --> AT STOP;
 --> DETAIL Expected PAUSE or RESUME.
 ALTER MATERIALIZED VIEW v RENAME TO w;
---> ERROR 42601 syntax error at or near "RENAME"
+--> ERROR 0A000 ALTER MATERIALIZED VIEW … RENAME is not supported
 --> AT RENAME TO w;
---> DETAIL Expected PAUSE or RESUME.
+--> HINT Drop it and create it again.
 SHOW CREATE INDEX i;
 --> ERROR 42601 syntax error at or near "INDEX"
 --> AT INDEX i;
