@@ -1,7 +1,9 @@
 //! State blobs: what one operator holds for one vnode group, or what changed in it since the last seal.
 //!
-//! Layout: magic `SGS1`, key codec version, kind, group, operator id, plan fingerprint, row count, xxh3 of the body; then the
-//! body: for each part its length and an Arrow IPC stream. Integers are little-endian. Reading asserts what writing asserted.
+//! Layout: magic `SGS1`, key codec version, kind, group, operator id, plan fingerprint, row count, xxh3 of
+//! the body; then the
+//! body: for each part its length and an Arrow IPC stream. Integers are little-endian. Reading asserts what
+//! writing asserted.
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -163,8 +165,10 @@ struct StoredSize {
 }
 
 impl StoredSizes {
-    /// Which of the sealed `deltas` should give way to a new base of their groups: where the deltas would weigh more than
-    /// half of the base, heaviest first. Groups grow evenly, so all would be due in one seal; what bases cost is therefore
+    /// Which of the sealed `deltas` should give way to a new base of their groups: where the deltas would
+    /// weigh more than
+    /// half of the base, heaviest first. Groups grow evenly, so all would be due in one seal; what bases cost
+    /// is therefore
     /// spread over the next ones, twice the bytes of the deltas in each, unless the deltas outweigh the base.
     pub(crate) fn rebased(&self, deltas: &[StateBlob]) -> [bool; GROUPS] {
         let mut rebased = [false; GROUPS];

@@ -1,8 +1,10 @@
 //! A running dataflow: the operators of one object and the relation they end in.
 //!
-//! One step takes what arrived at each input, runs every operator once in topological order, and applies the output to the
+//! One step takes what arrived at each input, runs every operator once in topological order, and applies the
+//! output to the
 //! relation. Between steps nothing is in flight, so what `seal` returns after any step is a consistent state.
-//! Stored twice is only what cannot be had from elsewhere: a relation whose rows follow from an operator's state alone, through
+//! Stored twice is only what cannot be had from elsewhere: a relation whose rows follow from an operator's
+//! state alone, through
 //! projections and filters, is rebuilt from that state; the relation of a keyed table IS its normaliser's.
 
 use std::sync::Arc;
@@ -81,7 +83,8 @@ impl StepData {
 }
 
 impl Dataflow {
-    /// A dataflow over empty inputs. Its relation is right for those at once: COUNT(*) without keys is a row that says 0.
+    /// A dataflow over empty inputs. Its relation is right for those at once: COUNT(*) without keys is a row
+    /// that says 0.
     ///
     /// # Panics
     /// If the spec is not one that the planner may make (see [`DataflowSpec`]).

@@ -1,6 +1,7 @@
 //! Evaluation of expressions over whole batches, where one bad row costs its own value and nothing else.
 //!
-//! An expression that fails for a row (1/0, a bad cast) gives NULL for that row, counted. The batch is halved until the bad
+//! An expression that fails for a row (1/0, a bad cast) gives NULL for that row, counted. The batch is halved
+//! until the bad
 //! rows are alone, so that a batch without one costs one call.
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, new_null_array};

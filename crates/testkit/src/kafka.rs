@@ -24,6 +24,7 @@ pub use admin::Isolation;
 pub use produce::{Record, Transaction};
 
 use crate::ports::free_port;
+use crate::wait::{poll, wait_for};
 
 /// The version that `tools/kafka/install.sh` fetches.
 const VERSION: &str = "4.1.1";
@@ -286,27 +287,4 @@ fn server_properties(home: &Path, port: u16, controller_port: u16) -> String {
          log.dirs={home}/data\n{SETTINGS}",
         home = home.display(),
     )
-}
-
-/// Calls `condition` until it answers, and returns the answer.
-///
-/// # Panics
-/// If `deadline` passes first.
-pub fn wait_for<T>(what: &str, deadline: Duration, condition: impl FnMut() -> Option<T>) -> T {
-    poll(deadline, condition).unwrap_or_else(|| panic!("waited {deadline:?} for {what}"))
-}
-
-fn poll<T>(deadline: Duration, mut condition: impl FnMut() -> Option<T>) -> Option<T> {
-    let start = Instant::now();
-    while start.elapsed() < deadline {
-        if let Some(answer) = condition() {
-            return Some(answer);
-        }
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "the pause between two looks at a condition outside"
-        )]
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    None
 }

@@ -10,13 +10,13 @@ use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use tokio_postgres::NoTls;
 
 use crate::ports::free_port;
+use crate::wait::poll;
 
 const DEADLINE: Duration = Duration::from_secs(30);
 
@@ -242,13 +242,9 @@ fn statements(log: &str) -> impl Iterator<Item = String> {
         .filter(|entry| entry.contains("LOG:  statement: ") || entry.contains("LOG:  execute "))
 }
 
-#[expect(clippy::disallowed_methods, reason = "it polls a condition, and has a deadline")]
 fn await_until(what: &str, log: &dyn Fn() -> String, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + DEADLINE;
-    while !condition() {
-        assert!(Instant::now() < deadline, "waited {DEADLINE:?} for {what}\n{}", log());
-        thread::sleep(Duration::from_millis(5));
-    }
+    let met = poll(DEADLINE, || condition().then_some(()));
+    met.unwrap_or_else(|| panic!("waited {DEADLINE:?} for {what}\n{}", log()));
 }
 
 /// Where `initdb` and `postgres` are: the newest version that is installed, or what `pg_config` says.

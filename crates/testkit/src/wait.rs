@@ -6,13 +6,20 @@ use std::time::{Duration, Instant};
 ///
 /// # Panics
 /// After `deadline`, naming `what` it waited for.
-pub fn wait_for<T>(what: &str, deadline: Duration, mut condition: impl FnMut() -> Option<T>) -> T {
+pub fn wait_for<T>(what: &str, deadline: Duration, condition: impl FnMut() -> Option<T>) -> T {
+    poll(deadline, condition).unwrap_or_else(|| panic!("waited {deadline:?} for {what}"))
+}
+
+/// The same for whoever has more to say about a wait in vain: `None` after `deadline`.
+pub fn poll<T>(deadline: Duration, mut condition: impl FnMut() -> Option<T>) -> Option<T> {
     let start = Instant::now();
     loop {
         if let Some(answer) = condition() {
-            return answer;
+            return Some(answer);
         }
-        assert!(start.elapsed() < deadline, "waited {deadline:?} for {what}");
+        if start.elapsed() >= deadline {
+            return None;
+        }
         pause();
     }
 }

@@ -65,7 +65,7 @@ fn banned_words_have_a_replacement() {
         let mut found = Vec::new();
         for (i, line) in file.text.lines().enumerate() {
             for (word, instead) in BANNED {
-                if line.contains(word) && file.path != "tests/tidy/tests/tidy.rs" {
+                if line.contains(word) && !is_the_place_for(word, &file.path) {
                     found.push(format!("{}:{}: `{word}`: use {instead}", file.path, i + 1));
                 }
             }
@@ -73,6 +73,12 @@ fn banned_words_have_a_replacement() {
         found
     };
     report(files(".rs").iter().flat_map(banned));
+}
+
+/// This file names the words, and one place waits on behalf of all tests.
+fn is_the_place_for(word: &str, path: &str) -> bool {
+    path == "tests/tidy/tests/tidy.rs"
+        || (word == "thread::sleep" && path == "crates/testkit/src/wait.rs")
 }
 
 #[test]

@@ -17,7 +17,8 @@ use segue_connect::{
     Options, ReadConfig, RowFormat, Start, Stop,
 };
 use segue_connector_kafka::KafkaConnector;
-use segue_testkit::kafka::{Isolation, KafkaServer, Record, wait_for};
+use segue_testkit::kafka::{Isolation, KafkaServer, Record};
+use segue_testkit::wait::wait_for;
 use segue_types::{Op, SqlType};
 
 #[tokio::test(flavor = "multi_thread")]

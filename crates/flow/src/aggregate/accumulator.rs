@@ -1,6 +1,7 @@
 //! Accumulators: the state behind one or more aggregates, one entry per group slot.
 //!
-//! SUM, AVG and COUNT of one column under one filter share an accumulator; so do MIN and MAX where values can be taken back.
+//! SUM, AVG and COUNT of one column under one filter share an accumulator; so do MIN and MAX where values can
+//! be taken back.
 
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::buffer::{BooleanBuffer, NullBuffer};

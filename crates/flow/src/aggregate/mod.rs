@@ -1,6 +1,7 @@
 //! GROUP BY: per group its weight and the accumulators, updated from deltas.
 //!
-//! A step gathers the old result of each group when it first touches it, adds the rows, and emits old −1, new +1 for the groups
+//! A step gathers the old result of each group when it first touches it, adds the rows, and emits old −1, new
+//! +1 for the groups
 //! whose result changed. A group whose weight falls to 0 goes; without keys there is one group, which never goes.
 //! Without aggregates this is DISTINCT. Budget: 2 M rows/s with 1 M keys and half retractions.
 
@@ -236,7 +237,8 @@ impl Aggregate {
     }
 }
 
-/// The accumulator of `subject`, made if no aggregate before needs it; `None` for COUNT(*), which is the group's weight.
+/// The accumulator of `subject`, made if no aggregate before needs it; `None` for COUNT(*), which is the
+/// group's weight.
 fn accumulator_for(mut subject: Subject, subjects: &mut Vec<Subject>) -> Option<usize> {
     if subject.class == accumulator::Class::Count {
         if subject.argument.is_none() && subject.filter.is_none() {

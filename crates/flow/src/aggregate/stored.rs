@@ -1,6 +1,8 @@
-//! How groups are stored, per vnode group: keys that went; keys, weights and accumulators of groups; entries of multisets.
+//! How groups are stored, per vnode group: keys that went; keys, weights and accumulators of groups; entries
+//! of multisets.
 //!
-//! Each blob has the same parts: the keys that went (none in a base), the groups, then for each multiset its entries as
+//! Each blob has the same parts: the keys that went (none in a base), the groups, then for each multiset its
+//! entries as
 //! (key, value, count), where a delta's count of 0 takes the value out.
 
 use std::sync::Arc;

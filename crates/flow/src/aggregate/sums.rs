@@ -1,6 +1,7 @@
 //! Sums that can be taken back: exact integers, and doubles that do not drift.
 //!
-//! A double sum is kept as an unevaluated pair (high, low), about 106 bits, with NaN and the infinities counted apart, so that
+//! A double sum is kept as an unevaluated pair (high, low), about 106 bits, with NaN and the infinities
+//! counted apart, so that
 //! taking one back leaves the rest as it was. When the last value goes the pair is reset to an exact zero.
 
 use hashbrown::HashMap;

@@ -1,12 +1,15 @@
 //! Canonical keys: one byte string per distinct row, its hash, its vnode.
 //!
-//! Encoding, version [`KEY_CODEC_VERSION`], column after column: `0` for NULL, else `1` and the value. Integers, dates,
+//! Encoding, version [`KEY_CODEC_VERSION`], column after column: `0` for NULL, else `1` and the value.
+//! Integers, dates,
 //! times and timestamps: 8 bytes little-endian of the value widened to 64 bits, so that keys of different width join.
-//! Booleans: 1 byte. Numeric: 16 bytes little-endian of the unscaled value. Floats: 8 bytes of the value widened to double, with
+//! Booleans: 1 byte. Numeric: 16 bytes little-endian of the unscaled value. Floats: 8 bytes of the value
+//! widened to double, with
 //! one zero and one NaN. Text and bytea: 4 bytes of length, then the bytes. Interval: months, days, nanoseconds.
 //! Lists: 4 bytes of length, then the items; structs: the members, each with its own NULL byte.
 //!
-//! The hash is xxh3 (64 bits, no seed) of the encoding; the *vnode* is its top byte; a *group* is 16 neighbouring vnodes.
+//! The hash is xxh3 (64 bits, no seed) of the encoding; the *vnode* is its top byte; a *group* is 16
+//! neighbouring vnodes.
 //! Stored state depends on all of this: a change needs a new version.
 
 pub(crate) mod column;

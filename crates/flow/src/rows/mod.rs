@@ -1,7 +1,8 @@
 //! Rows of a relation: chunks with alive masks, a hash index over what identifies a row, immutable versions.
 //!
 //! An update is a tombstone and an append; chunks that are mostly dead are copied together. Three kinds of
-//! [`Identity`]: by key (at most one row each), by whole row (a multiset: one stored row and its copies), or none (append-only).
+//! [`Identity`]: by key (at most one row each), by whole row (a multiset: one stored row and its copies), or
+//! none (append-only).
 //! Readers hold a [`RelationVersion`]; the writer goes on without them (see `version.rs` for how lookups stay right).
 
 mod bits;

@@ -1,6 +1,7 @@
 //! How a relation's rows are stored: per vnode group the identities that went, then the rows that came.
 //!
-//! A delta's first part holds the identities (key columns, or whole rows) to remove, its second the rows to add, with a last
+//! A delta's first part holds the identities (key columns, or whole rows) to remove, its second the rows to
+//! add, with a last
 //! column of copies where rows are counted. Loading removes first: a key that went and came back is in both.
 
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! Versions: what a relation held at the end of one step, for as long as anybody holds on to it.
 //!
-//! A version is the chunks and their masks of that moment. The hash index is shared with the writer, who goes on: a row found
+//! A version is the chunks and their masks of that moment. The hash index is shared with the writer, who goes
+//! on: a row found
 //! there counts only if this version's own chunk has it alive under the same key. At most one row per key is alive in
 //! a version, so whichever row passes that test is the one.
 

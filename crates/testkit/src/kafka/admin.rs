@@ -13,7 +13,8 @@ use rdkafka::error::KafkaError;
 use rdkafka::message::Message as _;
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
-use super::{KafkaClient, REQUEST_DEADLINE, wait_for};
+use super::{KafkaClient, REQUEST_DEADLINE};
+use crate::wait::wait_for;
 
 /// Which end of a partition is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,7 +11,8 @@ use rdkafka::message::{DeliveryResult, Header, OwnedHeaders};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _, ProducerContext};
 
 use super::admin::Isolation;
-use super::{KafkaClient, REQUEST_DEADLINE, wait_for};
+use super::{KafkaClient, REQUEST_DEADLINE};
+use crate::wait::wait_for;
 
 /// A record to produce. Without a value it is a tombstone.
 #[derive(Clone, Copy, Debug, Default)]
