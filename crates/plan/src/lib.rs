@@ -4,5 +4,6 @@
 //! remedy, before anything outside is touched.
 
 pub mod delta;
+pub mod dialect;
 pub mod stages;
 pub mod tables;

@@ -1,0 +1,33 @@
+//! Where DataFusion reads SQL otherwise than PostgreSQL: what both the views and the SELECTs put right, in the same
+//! way.
+//!
+//! [`rewrite`] works on the syntax tree, [`Operators`] while expressions get their types, [`Casts`] on the typed plan.
+//! Invariant: a text becomes a value in one way only, that of `segue_formats`, whether it is inserted, copied, cast
+//! or compared.
+
+mod cast;
+mod format;
+mod operators;
+mod syntax;
+mod value_error;
+
+use std::sync::Arc;
+
+use datafusion::functions::math::signum;
+use datafusion::logical_expr::ScalarUDF;
+use segue_types::SqlType;
+
+pub use cast::Casts;
+pub use operators::Operators;
+pub use syntax::rewrite;
+pub use value_error::value_error;
+
+/// The functions that the rewritten queries call, and those that DataFusion calls otherwise or not at all.
+pub fn functions() -> Vec<Arc<ScalarUDF>> {
+    vec![
+        Arc::new(cast::function(SqlType::Uuid)),
+        Arc::new(cast::function(SqlType::Jsonb)),
+        Arc::new(format::function()),
+        Arc::new(signum().as_ref().clone().with_aliases(["sign"])),
+    ]
+}

@@ -1,0 +1,231 @@
+//! Operators that DataFusion types or computes otherwise: date ± interval is a timestamp, intervals can be multiplied,
+//! division of fractions by zero is an error, and so is a constant that overflows.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray};
+use arrow::compute::{cast, try_binary};
+use arrow::datatypes::{
+    DataType, Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
+};
+use arrow::error::ArrowError;
+use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
+use datafusion::functions::datetime::date_part;
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
+use datafusion::logical_expr::{
+    Cast, ColumnarValue, Expr, ExprSchemable, Operator, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Volatility, binary_expr, lit,
+};
+use segue_types::{SqlState, UserError};
+use sqlparser::ast::BinaryOperator;
+
+/// Comes before DataFusion's own planners.
+#[derive(Debug)]
+pub struct Operators;
+
+impl ExprPlanner for Operators {
+    fn plan_binary_op(
+        &self,
+        expr: RawBinaryExpr,
+        schema: &DFSchema,
+    ) -> Result<PlannerResult<RawBinaryExpr>> {
+        // A parameter without a type is DataFusion's to guess.
+        let (Ok(left), Ok(right)) = (expr.left.get_type(schema), expr.right.get_type(schema))
+        else {
+            return Ok(PlannerResult::Original(expr));
+        };
+        check_constant(&expr)?;
+        Ok(match (&expr.op, &left, &right) {
+            (
+                BinaryOperator::Plus | BinaryOperator::Minus,
+                DataType::Date32,
+                DataType::Interval(_),
+            ) => PlannerResult::Original(RawBinaryExpr { left: to_timestamp(expr.left), ..expr }),
+            (BinaryOperator::Plus, DataType::Interval(_), DataType::Date32) => {
+                PlannerResult::Original(RawBinaryExpr { right: to_timestamp(expr.right), ..expr })
+            }
+            (BinaryOperator::Multiply, DataType::Interval(_), number) if is_number(number) => {
+                PlannerResult::Planned(call(Arithmetic::Times, expr.left, expr.right))
+            }
+            (BinaryOperator::Multiply, number, DataType::Interval(_)) if is_number(number) => {
+                PlannerResult::Planned(call(Arithmetic::Times, expr.right, expr.left))
+            }
+            (BinaryOperator::Divide, DataType::Interval(_), number) if is_number(number) => {
+                PlannerResult::Planned(call(Arithmetic::Part, expr.left, expr.right))
+            }
+            (BinaryOperator::Divide, dividend, divisor)
+                if is_number(dividend)
+                    && is_number(divisor)
+                    && (is_float(dividend) || is_float(divisor)) =>
+            {
+                PlannerResult::Planned(call(Arithmetic::Quotient, expr.left, expr.right))
+            }
+            _ => PlannerResult::Original(expr),
+        })
+    }
+
+    /// The seconds of a time have a fraction.
+    fn plan_extract(&self, args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
+        let [Expr::Literal(ScalarValue::Utf8(Some(part)), _), from] = args.as_slice() else {
+            return Ok(PlannerResult::Original(args));
+        };
+        if !part.eq_ignore_ascii_case("second") && !part.eq_ignore_ascii_case("seconds") {
+            return Ok(PlannerResult::Original(args));
+        }
+        let micros = date_part().call(vec![lit("microsecond"), from.clone()]);
+        let micros = Expr::Cast(Cast::new(Box::new(micros), DataType::Float64));
+        Ok(PlannerResult::Planned(binary_expr(micros, Operator::Divide, lit(1_000_000.0_f64))))
+    }
+}
+
+fn to_timestamp(expr: Expr) -> Expr {
+    Expr::Cast(Cast::new(Box::new(expr), DataType::Timestamp(TimeUnit::Microsecond, None)))
+}
+
+fn is_float(ty: &DataType) -> bool {
+    matches!(ty, DataType::Float32 | DataType::Float64)
+}
+
+fn is_number(ty: &DataType) -> bool {
+    is_float(ty) || ty.is_integer() || matches!(ty, DataType::Decimal128(..))
+}
+
+/// DataFusion folds constants with wrapping arithmetic.
+fn check_constant(expr: &RawBinaryExpr) -> Result<()> {
+    let (Some(left), Some(right)) = (constant(&expr.left), constant(&expr.right)) else {
+        return Ok(());
+    };
+    let result = match expr.op {
+        BinaryOperator::Plus => left.checked_add(right),
+        BinaryOperator::Minus => left.checked_sub(right),
+        BinaryOperator::Multiply => left.checked_mul(right),
+        _ => return Ok(()),
+    };
+    match result {
+        Some(_) => Ok(()),
+        None => {
+            Err(external(UserError::new(SqlState::NUMERIC_OUT_OF_RANGE, "bigint out of range")))
+        }
+    }
+}
+
+fn constant(expr: &Expr) -> Option<i64> {
+    match expr {
+        Expr::Literal(ScalarValue::Int64(value), _) => *value,
+        Expr::Negative(inner) => constant(inner)?.checked_neg(),
+        _ => None,
+    }
+}
+
+fn external(error: UserError) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
+}
+
+fn call(arithmetic: Arithmetic, left: Expr, right: Expr) -> Expr {
+    let right = Expr::Cast(Cast::new(Box::new(right), DataType::Float64));
+    let left = match arithmetic {
+        Arithmetic::Quotient => Expr::Cast(Cast::new(Box::new(left), DataType::Float64)),
+        _ => left,
+    };
+    let function = Arc::new(ScalarUDF::new_from_impl(Function {
+        arithmetic,
+        signature: Signature::any(2, Volatility::Immutable),
+    }));
+    Expr::ScalarFunction(ScalarFunction::new_udf(function, vec![left, right]))
+}
+
+/// What is computed; the second operand is always a double precision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Arithmetic {
+    /// interval * number
+    Times,
+    /// interval / number
+    Part,
+    /// number / number, where zero is refused
+    Quotient,
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Function {
+    arithmetic: Arithmetic,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Function {
+    fn name(&self) -> &str {
+        match self.arithmetic {
+            Arithmetic::Times => "interval_mul",
+            Arithmetic::Part => "interval_div",
+            Arithmetic::Quotient => "float8div",
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(match self.arithmetic {
+            Arithmetic::Times | Arithmetic::Part => DataType::Interval(IntervalUnit::MonthDayNano),
+            Arithmetic::Quotient => DataType::Float64,
+        })
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let arrays = ColumnarValue::values_to_arrays(&arguments.args)?;
+        let [left, right] = arrays.as_slice() else {
+            return Err(DataFusionError::Internal("an operator has two operands".to_owned()));
+        };
+        let result = self.compute(left, right)?;
+        let scalar =
+            arguments.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
+        if scalar {
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?));
+        }
+        Ok(ColumnarValue::Array(result))
+    }
+}
+
+impl Function {
+    fn compute(&self, left: &ArrayRef, right: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+        let right = right.as_primitive::<Float64Type>();
+        if self.arithmetic == Arithmetic::Quotient {
+            let left = left.as_primitive::<Float64Type>();
+            let quotients = try_binary::<_, _, _, Float64Type>(left, right, |left, right| {
+                if right == 0.0 { Err(ArrowError::DivideByZero) } else { Ok(left / right) }
+            })?;
+            return Ok(Arc::new(quotients));
+        }
+        let intervals = cast(left, &DataType::Interval(IntervalUnit::MonthDayNano))?;
+        let intervals = intervals.as_primitive::<IntervalMonthDayNanoType>();
+        let is_part = self.arithmetic == Arithmetic::Part;
+        let scaled = try_binary::<_, _, _, IntervalMonthDayNanoType>(
+            intervals,
+            right,
+            |interval, factor| {
+                if is_part && factor == 0.0 {
+                    return Err(ArrowError::DivideByZero);
+                }
+                Ok(times(interval, if is_part { 1.0 / factor } else { factor }))
+            },
+        )?;
+        Ok(Arc::new(scaled))
+    }
+}
+
+/// Fractions of a month run over into days of it (30), fractions of a day into hours, as in PostgreSQL.
+fn times(interval: IntervalMonthDayNano, factor: f64) -> IntervalMonthDayNano {
+    const DAY_NS: f64 = 86_400e9;
+    let months = f64::from(interval.months) * factor;
+    let days = f64::from(interval.days) * factor + micro(months.fract() * 30.0);
+    let nanos = interval.nanoseconds as f64 * factor + micro(days.fract()) * DAY_NS;
+    // Intervals count microseconds.
+    let nanos = (nanos / 1_000.0).round() as i64 * 1_000;
+    IntervalMonthDayNano::new(months.trunc() as i32, days.trunc() as i32, nanos)
+}
+
+/// Without what floating point leaves behind the sixth digit.
+fn micro(value: f64) -> f64 {
+    (value * 1e6).round() / 1e6
+}

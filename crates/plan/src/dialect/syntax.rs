@@ -1,0 +1,137 @@
+//! What is rewritten in the syntax tree, since DataFusion's planner would already lose it.
+
+use std::ops::ControlFlow;
+
+use segue_types::SqlType;
+use sqlparser::ast::{
+    CastKind, CharacterLength, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentList, FunctionArguments, Ident, ObjectName, Value, VisitMut,
+    visit_expressions_mut,
+};
+
+/// More digits before or after the point than a numeric is sure to hold.
+const EXPONENT_MAX: u32 = 18;
+
+/// Rewrites all expressions of a statement or query.
+pub fn rewrite<T: VisitMut>(tree: &mut T) {
+    let _: ControlFlow<()> = visit_expressions_mut(tree, |expr| {
+        expression(expr);
+        ControlFlow::Continue(())
+    });
+}
+
+fn expression(expr: &mut Expr) {
+    let rewritten = match expr {
+        Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, .. } => {
+            cast(expr, data_type)
+        }
+        Expr::TypedString(typed) => cast(&Expr::Value(typed.value.clone()), &typed.data_type),
+        Expr::Interval(interval) if interval.leading_field.is_none() => {
+            match interval.value.as_ref() {
+                Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_)) => {
+                    Some(cast_to(
+                        Expr::Value(value.clone()),
+                        DataType::Interval { fields: None, precision: None },
+                    ))
+                }
+                _ => None,
+            }
+        }
+        Expr::Value(value) => match &value.value {
+            Value::Number(text, _) => large(text),
+            _ => None,
+        },
+        _ => None,
+    };
+    if let Some(rewritten) = rewritten {
+        *expr = rewritten;
+    }
+}
+
+/// Types that DataFusion holds as text have to be told apart; a length cuts.
+fn cast(expr: &Expr, to: &DataType) -> Option<Expr> {
+    if let DataType::Varchar(Some(length))
+    | DataType::CharacterVarying(Some(length))
+    | DataType::Char(Some(length))
+    | DataType::Character(Some(length)) = to
+    {
+        let CharacterLength::IntegerLength { length, .. } = length else { return None };
+        let text = cast_to(expr.clone(), DataType::Text);
+        let length = Expr::value(Value::Number(length.to_string(), false));
+        return Some(call("left", vec![text, length]));
+    }
+    match segue_sql::parse_type(&to.to_string()) {
+        Ok(ty @ (SqlType::Uuid | SqlType::Jsonb)) => {
+            Some(call(&format!("cast_to_{ty}"), vec![expr.clone()]))
+        }
+        _ => None,
+    }
+}
+
+/// `1e300` is no numeric of 38 digits.
+fn large(text: &str) -> Option<Expr> {
+    let (_, exponent) = text.split_once(['e', 'E'])?;
+    let exponent: i32 = exponent.parse().ok()?;
+    (exponent.unsigned_abs() > EXPONENT_MAX).then(|| {
+        let digits = Expr::value(Value::SingleQuotedString(text.to_owned()));
+        cast_to(digits, DataType::DoublePrecision)
+    })
+}
+
+fn cast_to(expr: Expr, to: DataType) -> Expr {
+    Expr::Cast {
+        kind: CastKind::Cast,
+        expr: Box::new(expr),
+        data_type: to,
+        array: false,
+        format: None,
+    }
+}
+
+fn call(name: &str, arguments: Vec<Expr>) -> Expr {
+    let argument = |expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr));
+    Expr::Function(Function {
+        name: ObjectName::from(vec![Ident::new(name)]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(FunctionArgumentList {
+            duplicate_treatment: None,
+            args: arguments.into_iter().map(argument).collect(),
+            clauses: Vec::new(),
+        }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlparser::dialect::PostgreSqlDialect;
+    use sqlparser::parser::Parser;
+
+    use super::rewrite;
+
+    fn rewritten(text: &str) -> String {
+        let mut statements = Parser::parse_sql(&PostgreSqlDialect {}, text).expect("grammatical");
+        rewrite(&mut statements);
+        statements[0].to_string()
+    }
+
+    #[test]
+    fn casts_that_would_be_lost_become_calls() {
+        let text = "SELECT x::uuid, CAST(y AS jsonb), UUID 'z', a::varchar(3), b::int";
+        let expected = "SELECT cast_to_uuid(x), cast_to_jsonb(y), cast_to_uuid('z'), \
+                        left(CAST(a AS TEXT), 3), b::INT";
+        assert_eq!(rewritten(text), expected);
+    }
+
+    #[test]
+    fn intervals_and_large_numbers_become_casts() {
+        let text = "SELECT INTERVAL '1 day', INTERVAL '1' DAY, 1e300, 1e3";
+        let expected = "SELECT CAST('1 day' AS INTERVAL), INTERVAL '1' DAY, \
+                        CAST('1e300' AS DOUBLE PRECISION), 1e3";
+        assert_eq!(rewritten(text), expected);
+    }
+}
