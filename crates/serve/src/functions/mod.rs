@@ -4,11 +4,13 @@
 //! the catalog or of the session are registered for each session.
 
 mod aggregates;
+mod checked;
 mod constants;
 mod definitions;
 mod session;
 mod simple;
 mod size;
+mod typed_text;
 
 use std::sync::Arc;
 
@@ -23,6 +25,9 @@ use datafusion_pg_catalog::pg_catalog::quote_ident_udf::{
     create_parse_ident_udf, create_quote_ident_udf,
 };
 
+pub(crate) use checked::{checked, rounded};
+pub(crate) use typed_text::{JSONB, UUID};
+
 use crate::plan::{Identity, SnapshotCell};
 
 /// What all sessions share.
@@ -35,6 +40,9 @@ pub(crate) fn register_shared(state: &mut SessionState) {
         create_array_lower_udf(),
     ];
     let ours = constants::functions().into_iter().chain(size::functions());
+    let signum = state.udf("signum").expect("DataFusion has it");
+    register(state, signum.as_ref().clone().with_aliases(["sign"]));
+    let ours = ours.chain(typed_text::functions());
     for function in ready_made.into_iter().chain(ours) {
         register(state, function);
     }

@@ -5,18 +5,20 @@
 //! Words: *snapshot cell* (the version that the running statement reads).
 
 mod catalog;
+mod interrupt;
 mod relation;
 mod rewrite;
 mod scan;
+mod semantics;
 mod snapshot;
 mod state;
+mod threads;
 mod types;
 
 use std::sync::Arc;
 
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::physical_plan::execute_stream;
 use datafusion::sql::parser::Statement as DataFusionStatement;
 use segue_types::UserError;
 use sqlparser::ast;
@@ -26,6 +28,7 @@ pub(crate) use snapshot::{Reading, SnapshotCell};
 pub(crate) use state::{Identity, session_state};
 
 use crate::errors::user_error;
+use crate::session::Running;
 
 /// A session's planner.
 pub(crate) struct Planner {
@@ -71,13 +74,16 @@ impl Planner {
     pub(crate) async fn run(
         &self,
         plan: &LogicalPlan,
-        text: &str,
+        running: &Running,
     ) -> Result<SendableRecordBatchStream, UserError> {
+        let text = &running.text;
         let mut state = self.state.as_ref().clone();
         // now() is the time of the statement, not of the session.
         state.mark_start_execution();
         let physical =
             state.create_physical_plan(plan).await.map_err(|error| user_error(&error, text))?;
-        execute_stream(physical, state.task_ctx()).map_err(|error| user_error(&error, text))
+        let physical = interrupt::interruptible(physical, &running.cancel)
+            .map_err(|error| user_error(&error, text))?;
+        Ok(threads::start(physical, state.task_ctx()))
     }
 }

@@ -17,6 +17,8 @@ use sqlparser::ast::{
     TableFactor, Value, VisitMut, VisitorMut, visit_expressions_mut,
 };
 
+use crate::functions::{JSONB, UUID};
+
 static COMPATIBILITY: LazyLock<PostgresCompatibilityParser> =
     LazyLock::new(PostgresCompatibilityParser::new);
 
@@ -37,28 +39,66 @@ pub(crate) fn for_query(statement: Statement) -> Statement {
     ];
     let mut statement = rules.iter().fold(statement, |statement, rule| rule.rewrite(statement));
     let _: ControlFlow<()> = visit_expressions_mut(&mut statement, |expr| {
-        bytes_of_text(expr);
+        literal(expr);
         ControlFlow::Continue(())
     });
     statement
 }
 
-/// `'\x00ff'::bytea` is two bytes, not six characters.
-fn bytes_of_text(expr: &mut Expr) {
-    let Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr: inner, data_type, .. } = expr
-    else {
-        return;
-    };
-    if !matches!(data_type, DataType::Bytea) {
-        return;
+/// Literals and casts that DataFusion would read in its own way, or not at all.
+fn literal(expr: &mut Expr) {
+    match expr {
+        Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr: inner, data_type, .. } => {
+            if let Some(function) = text_type(data_type) {
+                let inner = std::mem::replace(inner.as_mut(), Expr::value(Value::Null));
+                *expr = call(function, inner);
+            }
+        }
+        Expr::TypedString(typed) => {
+            let text = Expr::Value(typed.value.clone());
+            *expr = match text_type(&typed.data_type) {
+                Some(function) => call(function, text),
+                None => cast(text, typed.data_type.clone()),
+            };
+        }
+        // `INTERVAL '1 year 2 months'`; with a field behind it DataFusion's reading is right.
+        Expr::Interval(interval) if interval.leading_field.is_none() => {
+            if let Expr::Value(value) = interval.value.as_ref()
+                && let Value::SingleQuotedString(_) = &value.value
+            {
+                let interval_type = DataType::Interval { fields: None, precision: None };
+                *expr = cast(Expr::Value(value.clone()), interval_type);
+            }
+        }
+        // A number with an exponent may be larger than any numeric.
+        Expr::Value(value) => {
+            if let Value::Number(number, _) = &value.value
+                && number.contains(['e', 'E'])
+            {
+                let text = Expr::value(Value::SingleQuotedString(number.clone()));
+                *expr = cast(text, DataType::DoublePrecision);
+            }
+        }
+        _ => {}
     }
-    if let Expr::Value(value) = inner.as_ref()
-        && let Value::SingleQuotedString(text) = &value.value
-        && let Some(hex) = text.strip_prefix("\\x")
-        && hex.len() % 2 == 0
-        && hex.bytes().all(|c| c.is_ascii_hexdigit())
-    {
-        *expr = Expr::value(Value::HexStringLiteral(hex.to_owned()));
+}
+
+/// The function that casts to a type that is held as text.
+fn text_type(ty: &DataType) -> Option<&'static str> {
+    match ty {
+        DataType::Uuid => Some(UUID),
+        DataType::JSON | DataType::JSONB => Some(JSONB),
+        _ => None,
+    }
+}
+
+fn cast(expr: Expr, data_type: DataType) -> Expr {
+    Expr::Cast {
+        kind: CastKind::Cast,
+        expr: Box::new(expr),
+        data_type,
+        array: false,
+        format: None,
     }
 }
 

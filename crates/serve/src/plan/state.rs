@@ -11,6 +11,7 @@ use datafusion::prelude::{Expr, SessionConfig};
 use segue_plan::dialect::{Casts, Operators};
 
 use super::catalog::Databases;
+use super::semantics::PostgresSemantics;
 use super::snapshot::SnapshotCell;
 use super::types::Types;
 use crate::settings::Settings;
@@ -46,6 +47,7 @@ static BASE: LazyLock<SessionState> = LazyLock::new(|| {
         .with_default_features()
         .with_type_planner(Arc::new(Types))
         .build();
+    state.add_analyzer_rule(Arc::new(PostgresSemantics));
     state.add_analyzer_rule(Arc::new(Casts));
     crate::functions::register_shared(&mut state);
     state

@@ -67,6 +67,20 @@ pub(super) fn told_apart(query: &mut Query) {
     }
 }
 
+/// Gives every expression that has no name a name of its own: two that are written differently can still have one
+/// name in DataFusion, which does not show casts.
+pub(super) fn all_told_apart(query: &mut Query) {
+    let Some(select) = first_select_mut(&mut query.body) else { return };
+    for (place, item) in select.projection.iter_mut().enumerate() {
+        if let SelectItem::UnnamedExpr(expr) = item
+            && !matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_))
+        {
+            let alias = Ident::with_quote('"', format!("column {}", place + 1));
+            *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
+        }
+    }
+}
+
 /// The SELECT that names the columns of a query: of a UNION its first branch.
 fn first_select(body: &SetExpr) -> Option<&Select> {
     match body {

@@ -68,7 +68,7 @@ pub(super) async fn execute(
     let statement = query::rewritten(&delete.query, "");
     let values = &call.parameters;
     let plan = parameters::plan_with_values(&session.planner, statement, text, values).await?;
-    let batches = insert::collect(session.planner.run(&plan, text).await?, running).await?;
+    let batches = insert::collect(session.planner.run(&plan, running).await?, running).await?;
     let all: Vec<usize> = (0..delete.object.schema.fields().len()).collect();
     let mut changes: Vec<Changes> = Vec::new();
     let mut count = 0;

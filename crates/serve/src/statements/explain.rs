@@ -39,7 +39,7 @@ pub(super) async fn query(
         options: None,
     };
     let plan = session.planner.plan(explain, &running.text).await?;
-    let stream = session.planner.run(&plan, &running.text).await?;
+    let stream = session.planner.run(&plan, running).await?;
     let batches = insert::collect(stream, running).await?;
     Ok(table("EXPLAIN", &[("QUERY PLAN", lines(&batches))]))
 }

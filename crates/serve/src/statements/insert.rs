@@ -264,7 +264,7 @@ async fn query_rows(
     check_width(width, target)?;
     let given = &target.columns[..width];
     let plan = cast_columns(plan, &target.object, given, text)?;
-    let stream = session.planner.run(&plan, text).await?;
+    let stream = session.planner.run(&plan, running).await?;
     let batches = collect(stream, running).await?;
     batches
         .iter()

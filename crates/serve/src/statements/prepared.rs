@@ -112,7 +112,7 @@ async fn constant(
 ) -> Result<ScalarValue, UserError> {
     let text = &running.text;
     let plan = session.planner.plan_query(select_of(expr), text).await?;
-    let stream = session.planner.run(&plan, text).await?;
+    let stream = session.planner.run(&plan, running).await?;
     let batches = datafusion::physical_plan::common::collect(stream)
         .await
         .map_err(|error| crate::errors::user_error(&error, text))?;

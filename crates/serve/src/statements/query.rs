@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::Fields;
 use futures::StreamExt;
-use segue_types::UserError;
+use segue_types::{SqlState, UserError};
 use sqlparser::ast;
 
 use super::{Call, columns, lookup, parameters};
@@ -21,10 +21,17 @@ pub(super) async fn prepare(
     running: &Running,
     client_oids: &[u32],
 ) -> Result<(Vec<Parameter>, Fields), UserError> {
-    let statement = rewritten(query, &call.source);
     let known = parameters::Types::new();
-    let (parameters, plan) =
-        parameters::plan(&session.planner, statement, &running.text, client_oids, &known).await?;
+    let (planner, text) = (&session.planner, &running.text);
+    let statement = rewritten(query, &call.source);
+    let planned = parameters::plan(planner, statement, text, client_oids, &known).await;
+    let (parameters, plan) = match planned {
+        Err(error) if is_same_name(&error) => {
+            let statement = rewritten_apart(query, &call.source);
+            parameters::plan(planner, statement, text, client_oids, &known).await?
+        }
+        planned => planned?,
+    };
     let fields = columns::named(query, plan.schema().as_arrow()).fields().clone();
     let version = session.planner.reading().published.catalog.version();
     call.plan.put(version, Arc::new(plan));
@@ -57,12 +64,19 @@ pub(super) async fn start(
     let plan = match call.plan.get(version) {
         Some(plan) => parameters::bind(plan.as_ref().clone(), &call.parameters, text)?,
         None => {
+            let (planner, values) = (&session.planner, &call.parameters);
             let statement = rewritten(query, &call.source);
-            parameters::plan_with_values(&session.planner, statement, text, &call.parameters).await?
+            match parameters::plan_with_values(planner, statement, text, values).await {
+                Err(error) if is_same_name(&error) => {
+                    let statement = rewritten_apart(query, &call.source);
+                    parameters::plan_with_values(planner, statement, text, values).await?
+                }
+                planned => planned?,
+            }
         }
     };
     let schema = columns::named(query, plan.schema().as_arrow());
-    let running_plan = session.planner.run(&plan, text);
+    let running_plan = session.planner.run(&plan, running);
     let stream = tokio::select! {
         biased;
         () = running.cancel.cancelled() => return Err(crate::errors::canceled()),
@@ -71,10 +85,26 @@ pub(super) async fn start(
     Ok(RowStream::of_query(schema, stream.boxed(), Arc::clone(text)))
 }
 
+/// Whether two columns have one name in DataFusion, though PostgreSQL does not mind.
+fn is_same_name(error: &UserError) -> bool {
+    error.state == SqlState::DUPLICATE_COLUMN
+}
+
 /// The query as DataFusion reads it.
 pub(super) fn rewritten(query: &ast::Query, source: &str) -> ast::Statement {
     let mut query = query.clone();
     columns::told_apart(&mut query);
+    rewritten_for(query, source)
+}
+
+/// The same, with a name of its own for every column.
+fn rewritten_apart(query: &ast::Query, source: &str) -> ast::Statement {
+    let mut query = query.clone();
+    columns::all_told_apart(&mut query);
+    rewritten_for(query, source)
+}
+
+fn rewritten_for(query: ast::Query, source: &str) -> ast::Statement {
     let statement = ast::Statement::Query(Box::new(query));
     if mentions_catalog(source) {
         for_catalog_query(source, statement)

@@ -110,7 +110,7 @@ pub(super) async fn execute(
     let values = &call.parameters;
     let plan = parameters::plan_with_values(&session.planner, statement, text, values).await?;
     let plan = cast_new_values(plan, &update, text)?;
-    let batches = insert::collect(session.planner.run(&plan, text).await?, running).await?;
+    let batches = insert::collect(session.planner.run(&plan, running).await?, running).await?;
     let mut changes = Vec::new();
     let mut count = 0;
     for batch in batches.iter().filter(|batch| batch.num_rows() > 0) {
