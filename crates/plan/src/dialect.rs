@@ -10,6 +10,7 @@ mod format;
 mod operators;
 mod syntax;
 mod value_error;
+mod zone;
 
 use std::sync::Arc;
 
@@ -28,6 +29,7 @@ pub fn functions() -> Vec<Arc<ScalarUDF>> {
         Arc::new(cast::function(SqlType::Uuid)),
         Arc::new(cast::function(SqlType::Jsonb)),
         Arc::new(format::function()),
+        Arc::new(zone::function()),
         Arc::new(signum().as_ref().clone().with_aliases(["sign"])),
     ]
 }

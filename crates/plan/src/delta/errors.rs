@@ -124,6 +124,21 @@ fn plan_error(message: &str) -> UserError {
             .with_detail(lower_first(message))
             .with_hint("Give each column a name of its own with AS.");
     }
+    if has("LIMIT must be >= 0") || has("OFFSET must be >= 0") {
+        let word = if has("LIMIT must") { "LIMIT" } else { "OFFSET" };
+        let state =
+            if word == "LIMIT" { SqlState::INVALID_LIMIT } else { SqlState::INVALID_OFFSET };
+        return UserError::new(state, format!("{word} must not be negative"));
+    }
+    if let Some((_, found)) = message.split_once("Cannot create filter with non-boolean predicate")
+        && let Some((_, ty)) = found.rsplit_once(" returning ")
+    {
+        let ty = TYPE_WORDS.iter().find(|(arrow, _)| *arrow == ty).map_or(ty, |(_, sql)| sql);
+        return UserError::new(
+            SqlState::DATATYPE_MISMATCH,
+            format!("argument of WHERE must be type boolean, not type {ty}"),
+        );
+    }
     let state = if has("No function matches") || has("Function '") && has("failed to match") {
         SqlState::UNDEFINED_FUNCTION
     } else if has("Cannot infer common argument type")

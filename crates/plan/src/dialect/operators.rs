@@ -7,6 +7,7 @@ use arrow::array::{ArrayRef, AsArray};
 use arrow::compute::{cast, try_binary};
 use arrow::datatypes::{
     DataType, Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
+    TimestampMicrosecondType,
 };
 use arrow::error::ArrowError;
 use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
@@ -45,6 +46,9 @@ impl ExprPlanner for Operators {
             (BinaryOperator::Plus, DataType::Interval(_), DataType::Date32) => {
                 PlannerResult::Original(RawBinaryExpr { right: to_timestamp(expr.right), ..expr })
             }
+            (BinaryOperator::Minus, DataType::Timestamp(..), DataType::Timestamp(..)) => {
+                PlannerResult::Planned(difference(expr.left, expr.right))
+            }
             (BinaryOperator::Multiply, DataType::Interval(_), number) if is_number(number) => {
                 PlannerResult::Planned(call(Arithmetic::Times, expr.left, expr.right))
             }
@@ -81,6 +85,11 @@ impl ExprPlanner for Operators {
 
 fn to_timestamp(expr: Expr) -> Expr {
     Expr::Cast(Cast::new(Box::new(expr), DataType::Timestamp(TimeUnit::Microsecond, None)))
+}
+
+/// Days and the time of day that is left over, where DataFusion counts microseconds alone.
+fn difference(left: Expr, right: Expr) -> Expr {
+    function(Arithmetic::Difference, vec![to_timestamp(left), to_timestamp(right)])
 }
 
 fn is_float(ty: &DataType) -> bool {
@@ -128,14 +137,18 @@ fn call(arithmetic: Arithmetic, left: Expr, right: Expr) -> Expr {
         Arithmetic::Quotient => Expr::Cast(Cast::new(Box::new(left), DataType::Float64)),
         _ => left,
     };
+    function(arithmetic, vec![left, right])
+}
+
+fn function(arithmetic: Arithmetic, operands: Vec<Expr>) -> Expr {
     let function = Arc::new(ScalarUDF::new_from_impl(Function {
         arithmetic,
         signature: Signature::any(2, Volatility::Immutable),
     }));
-    Expr::ScalarFunction(ScalarFunction::new_udf(function, vec![left, right]))
+    Expr::ScalarFunction(ScalarFunction::new_udf(function, operands))
 }
 
-/// What is computed; the second operand is always a double precision.
+/// What is computed; the second operand is a double precision, of a difference a timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Arithmetic {
     /// interval * number
@@ -144,6 +157,8 @@ enum Arithmetic {
     Part,
     /// number / number, where zero is refused
     Quotient,
+    /// timestamp - timestamp
+    Difference,
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -158,6 +173,7 @@ impl ScalarUDFImpl for Function {
             Arithmetic::Times => "interval_mul",
             Arithmetic::Part => "interval_div",
             Arithmetic::Quotient => "float8div",
+            Arithmetic::Difference => "timestamp_mi",
         }
     }
 
@@ -167,7 +183,9 @@ impl ScalarUDFImpl for Function {
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
         Ok(match self.arithmetic {
-            Arithmetic::Times | Arithmetic::Part => DataType::Interval(IntervalUnit::MonthDayNano),
+            Arithmetic::Times | Arithmetic::Part | Arithmetic::Difference => {
+                DataType::Interval(IntervalUnit::MonthDayNano)
+            }
             Arithmetic::Quotient => DataType::Float64,
         })
     }
@@ -189,6 +207,14 @@ impl ScalarUDFImpl for Function {
 
 impl Function {
     fn compute(&self, left: &ArrayRef, right: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+        if self.arithmetic == Arithmetic::Difference {
+            let differences = try_binary::<_, _, _, IntervalMonthDayNanoType>(
+                left.as_primitive::<TimestampMicrosecondType>(),
+                right.as_primitive::<TimestampMicrosecondType>(),
+                between,
+            )?;
+            return Ok(Arc::new(differences));
+        }
         let right = right.as_primitive::<Float64Type>();
         if self.arithmetic == Arithmetic::Quotient {
             let left = left.as_primitive::<Float64Type>();
@@ -214,6 +240,14 @@ impl Function {
     }
 }
 
+fn between(left_us: i64, right_us: i64) -> Result<IntervalMonthDayNano, ArrowError> {
+    const DAY_US: i64 = 86_400_000_000;
+    let overflow = || ArrowError::ArithmeticOverflow("interval out of range".to_owned());
+    let us = left_us.checked_sub(right_us).ok_or_else(overflow)?;
+    let days = i32::try_from(us / DAY_US).map_err(|_| overflow())?;
+    Ok(IntervalMonthDayNano::new(0, days, us % DAY_US * 1_000))
+}
+
 /// Fractions of a month run over into days of it (30), fractions of a day into hours, as in PostgreSQL.
 fn times(interval: IntervalMonthDayNano, factor: f64) -> IntervalMonthDayNano {
     const DAY_NS: f64 = 86_400e9;
@@ -228,4 +262,27 @@ fn times(interval: IntervalMonthDayNano, factor: f64) -> IntervalMonthDayNano {
 /// Without what floating point leaves behind the sixth digit.
 fn micro(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::IntervalMonthDayNano;
+
+    use super::{between, times};
+
+    #[test]
+    fn intervals_are_multiplied_part_by_part() {
+        let day = IntervalMonthDayNano::new(0, 1, 0);
+        assert_eq!(times(day, 3.0), IntervalMonthDayNano::new(0, 3, 0));
+        assert_eq!(times(day, 0.5), IntervalMonthDayNano::new(0, 0, 43_200_000_000_000));
+        let month = IntervalMonthDayNano::new(1, 0, 0);
+        assert_eq!(times(month, 1.5), IntervalMonthDayNano::new(1, 15, 0));
+    }
+
+    #[test]
+    fn a_difference_of_times_is_in_days_and_the_rest() {
+        let hour_us = 3_600_000_000;
+        let difference = between(0, 25 * hour_us).expect("in range");
+        assert_eq!(difference, IntervalMonthDayNano::new(0, -1, -3_600_000_000_000));
+    }
 }

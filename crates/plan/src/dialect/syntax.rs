@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 use segue_types::SqlType;
 use sqlparser::ast::{
-    CastKind, CharacterLength, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentList, FunctionArguments, Ident, ObjectName, Value, VisitMut,
+    BinaryOperator, CastKind, CharacterLength, DataType, Expr, Function, FunctionArg,
+    FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName, Value, VisitMut,
     visit_expressions_mut,
 };
 
@@ -41,6 +41,11 @@ fn expression(expr: &mut Expr) {
             Value::Number(text, _) => large(text),
             _ => None,
         },
+        Expr::AtTimeZone { timestamp, time_zone } => Some(call(
+            super::zone::AT_TIME_ZONE,
+            vec![timestamp.as_ref().clone(), time_zone.as_ref().clone()],
+        )),
+        Expr::Function(function) => remainder(function),
         _ => None,
     };
     if let Some(rewritten) = rewritten {
@@ -66,6 +71,25 @@ fn cast(expr: &Expr, to: &DataType) -> Option<Expr> {
         }
         _ => None,
     }
+}
+
+/// `mod(a, b)` is `a % b`.
+fn remainder(function: &Function) -> Option<Expr> {
+    if !function.name.to_string().eq_ignore_ascii_case("mod") {
+        return None;
+    }
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let [
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(left)),
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(right)),
+    ] = list.args.as_slice()
+    else {
+        return None;
+    };
+    let nested = |expr: &Expr| Box::new(Expr::Nested(Box::new(expr.clone())));
+    let remainder =
+        Expr::BinaryOp { left: nested(left), op: BinaryOperator::Modulo, right: nested(right) };
+    Some(Expr::Nested(Box::new(remainder)))
 }
 
 /// `1e300` is no numeric of 38 digits.
@@ -124,6 +148,13 @@ mod tests {
         let text = "SELECT x::uuid, CAST(y AS jsonb), UUID 'z', a::varchar(3), b::int";
         let expected = "SELECT cast_to_uuid(x), cast_to_jsonb(y), cast_to_uuid('z'), \
                         left(CAST(a AS TEXT), 3), b::INT";
+        assert_eq!(rewritten(text), expected);
+    }
+
+    #[test]
+    fn what_datafusion_calls_otherwise_is_called_so() {
+        let text = "SELECT mod(a + 1, 2), t AT TIME ZONE 'UTC'";
+        let expected = "SELECT ((a + 1) % (2)), at_time_zone(t, 'UTC')";
         assert_eq!(rewritten(text), expected);
     }
 

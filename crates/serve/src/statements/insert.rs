@@ -1,5 +1,5 @@
-//! INSERT. Literal rows become columns directly; everything else is planned as a query whose columns are cast to
-//! the table's.
+//! INSERT. Literal rows become columns directly; everything else is planned as a query whose columns
+//! are cast to the table's.
 
 use std::sync::Arc;
 
@@ -24,6 +24,8 @@ use crate::values::{null_of, scalar_of_text};
 struct Target {
     object: Arc<Object>,
     columns: Vec<usize>,
+    /// How many columns the statement names; each must get a value.
+    named: usize,
 }
 
 fn resolve(session: &Session, insert: &ast::Insert) -> Result<Target, UserError> {
@@ -43,7 +45,7 @@ fn resolve(session: &Session, insert: &ast::Insert) -> Result<Target, UserError>
         .filter_map(|name| name.0.last().and_then(|part| part.as_ident()).map(target::folded))
         .collect();
     let columns = target::columns(&object, &names)?;
-    Ok(Target { object, columns })
+    Ok(Target { object, columns, named: names.len() })
 }
 
 /// The types of an INSERT's parameters: a placeholder that is a whole value has its column's.
@@ -291,6 +293,12 @@ fn check_width(width: usize, target: &Target) -> Result<(), UserError> {
         return Err(UserError::new(
             SqlState::SYNTAX_ERROR,
             "INSERT has more expressions than target columns",
+        ));
+    }
+    if width < target.named {
+        return Err(UserError::new(
+            SqlState::SYNTAX_ERROR,
+            "INSERT has more target columns than expressions",
         ));
     }
     Ok(())
