@@ -14,6 +14,7 @@ use segue_store::{Store, crash_point};
 use segue_types::{ObjectId, StageIndex, UserError};
 
 use crate::backoff::Backoff;
+use crate::greatest::Greatest;
 use crate::source::{SourceRuntime, StageRuntime};
 
 /// How often pinned starts of later stages are checked while a query is captured.
@@ -77,7 +78,11 @@ async fn capture(
     loop {
         progress.attempts.fetch_add(1, Ordering::Relaxed);
         progress.rows.store(0, Ordering::Relaxed);
-        match attempt(source.object, index, stage, handoff_query(source, index), store, progress).await {
+        let wanted = Wanted {
+            query: handoff_query(source, index),
+            greatest: Greatest::wanted(source, index),
+        };
+        match attempt(source.object, index, stage, wanted, store, progress).await {
             Ok(manifest) => return Ok(manifest),
             Err(AttemptError::Read(error)) if error.is_transient() => {
                 let rows = progress.rows.load(Ordering::Relaxed);
@@ -93,26 +98,36 @@ async fn capture(
     }
 }
 
+/// What the next stage wants to be told, from the snapshot of the rows.
+struct Wanted<'a> {
+    query: Option<&'a str>,
+    greatest: Option<Greatest>,
+}
+
 /// One attempt: one snapshot, read to its end.
 async fn attempt(
     object: ObjectId,
     index: StageIndex,
     stage: &StageRuntime,
-    handoff_query: Option<&str>,
+    mut wanted: Wanted<'_>,
     store: &Arc<Store>,
     progress: &Progress,
 ) -> Result<Manifest, AttemptError> {
-    let capture = stage.connector.capture(&stage.config, &stage.definition, handoff_query).await?;
+    let capture = stage.connector.capture(&stage.config, &stage.definition, wanted.query).await?;
     let Capture { handoff, mut batches, rows_estimated } = capture;
     progress.rows_estimated.store(rows_estimated.unwrap_or(0), Ordering::Relaxed);
     let schema = Arc::clone(&stage.config.schema);
     let mut writer = store.captures().begin(object, index, schema)?;
     while let Some(batch) = batches.next().await {
         let batch = batch?;
+        if let Some(greatest) = &mut wanted.greatest {
+            greatest.take(&batch)?;
+        }
         progress.rows.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
         writer = on_disk(move || writer.write(&batch).map(|()| writer)).await?;
         crash_point!("mid-capture");
     }
+    let handoff = wanted.greatest.map(Greatest::next).or(handoff);
     let handoff = handoff.map(|ends| serde_json::to_value(ends).expect("positions are text"));
     Ok(on_disk(move || CaptureWriter::finish(writer, handoff)).await?)
 }

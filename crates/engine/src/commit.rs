@@ -15,8 +15,8 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
 use segue_coordinate::{Event, StagePhase, stage_status};
-use segue_flow::{BlobKind, RelationVersion, StateBlob};
-use segue_store::{Commit, CommitError, DeadLetter, Store, StoredBlob, crash_point};
+use segue_flow::RelationVersion;
+use segue_store::{Commit, CommitError, DeadLetter, Store, crash_point};
 use segue_types::{Epoch, ObjectId};
 
 use crate::api::Published;
@@ -152,19 +152,11 @@ fn seal_relations(world: &mut World, commit: &mut Commit) -> HashMap<ObjectId, R
             continue;
         }
         for blob in relation.dataflow.seal() {
-            commit.put_state(stored(blob));
+            commit.put_state(blob);
         }
         versions.insert(*id, relation.dataflow.version());
     }
     versions
-}
-
-fn stored(blob: StateBlob) -> StoredBlob {
-    let kind = match blob.kind {
-        BlobKind::Base => segue_store::BlobKind::Base,
-        BlobKind::Delta => segue_store::BlobKind::Delta,
-    };
-    StoredBlob { operator: blob.operator, group: blob.group, kind, bytes: blob.bytes }
 }
 
 /// Writes every consumer that changed; returns whether one of them has just drained a stage.

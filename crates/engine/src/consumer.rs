@@ -168,8 +168,8 @@ impl Consumer {
         let identity = predecessor.definition.identity.clone();
         let ends = match kind {
             HandoffKind::LogEnds => ends,
-            HandoffKind::Query => predecessor.captured_handoff(),
-            HandoffKind::Columns => unreachable!("refused at CREATE"),
+            // Both were found while the predecessor was captured.
+            HandoffKind::Query | HandoffKind::Columns => predecessor.captured_handoff(),
         };
         Handoff { kind, identity, ends }
     }

@@ -158,7 +158,12 @@ async fn in_background(
 ) {
     if let Err(error) = work.await {
         tracing::warn!(job = %id, %error, "a job failed");
-        engine.inbox().run(move |world| world.jobs.fail(id, error.message));
+        // The detail says what an external system answered, and nobody else will be told.
+        let reason = match error.detail {
+            Some(detail) => format!("{}: {detail}", error.message),
+            None => error.message,
+        };
+        engine.inbox().run(move |world| world.jobs.fail(id, reason));
     }
 }
 

@@ -10,7 +10,6 @@ use tokio::sync::OwnedMutexGuard;
 
 use crate::ddl::stopping;
 use crate::engine::Engine;
-use crate::relation;
 use crate::world::World;
 
 /// The right to write to a table. While it is held no other statement writes there, so what
@@ -70,10 +69,7 @@ fn apply(world: &mut World, table: ObjectId, changes: Vec<Changes>) -> Result<()
         return Err(error.clone());
     }
     let rows: u64 = changes.iter().map(|changes| changes.rows.num_rows() as u64).sum();
-    let inputs = changes
-        .into_iter()
-        .map(|changes| (0, StepInput::Changes(relation::changes(changes))))
-        .collect();
+    let inputs = changes.into_iter().map(|changes| (0, StepInput::Changes(changes))).collect();
     world.pending.rows += rows;
     world.run(BTreeMap::from([(table, inputs)]));
     match world.relations.get(&table).and_then(|relation| relation.failed.clone()) {

@@ -85,6 +85,7 @@ impl Engine {
         let world = restored.world;
         let step_thread = std::thread::Builder::new()
             .name("segue-step".to_owned())
+            .stack_size(segue_sql::STACK_BYTES)
             .spawn(move || step::run(world, &receiver, committer))
             .map_err(StartError::Thread)?;
         let engine = Engine(Arc::new(Shared {

@@ -20,6 +20,7 @@ mod consumer;
 mod ddl;
 mod dml;
 mod engine;
+mod greatest;
 mod inbox;
 mod job;
 mod reader;

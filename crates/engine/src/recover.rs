@@ -9,12 +9,11 @@ use std::sync::Arc;
 use segue_catalog::{Catalog, Object, ObjectKind, ObjectState};
 use segue_connect::{ReadDefinition, Registry};
 use segue_coordinate::ConsumerState;
-use segue_flow::{BlobKind, StateBlob};
 use segue_plan::delta::ViewPlan;
 use segue_plan::stages::{PlannedStage, plan_source, plan_table};
 use segue_sql::Statement;
 use segue_store::capture::Manifest;
-use segue_store::{Store, Stored, StoredBlob};
+use segue_store::{Store, Stored};
 use segue_types::{ConsumerId, Epoch, Generation, ObjectId, UserError};
 use tokio::runtime::Handle;
 
@@ -172,7 +171,7 @@ fn restore_relation(
         relation.failed =
             Some(UserError::internal(message).with_hint("Drop it and create it again."));
     } else {
-        let blobs = store.state_blobs(object.id)?.into_iter().map(loaded).collect();
+        let blobs = store.state_blobs(object.id)?;
         let restored = relation.dataflow.restore(blobs);
         restored.map_err(|error| failure(&object.name, &error))?;
     }
@@ -194,14 +193,6 @@ fn parse_definition(object: &Object) -> Result<Statement, UserError> {
         (Some(statement), true) => Ok(statement.into()),
         _ => Err(UserError::internal("a stored definition is one statement")),
     }
-}
-
-fn loaded(blob: StoredBlob) -> StateBlob {
-    let kind = match blob.kind {
-        segue_store::BlobKind::Base => BlobKind::Base,
-        segue_store::BlobKind::Delta => BlobKind::Delta,
-    };
-    StateBlob { operator: blob.operator, group: blob.group, kind, bytes: blob.bytes }
 }
 
 /// The restored relations as the first version to read.

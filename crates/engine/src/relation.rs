@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use segue_flow::{Changes, Dataflow, Delta, DataflowSpec, RelationVersion, StepError, StepInput};
+use segue_flow::{Dataflow, DataflowSpec, Delta, RelationVersion, StepError, StepInput};
 use segue_types::{ObjectId, UserError};
 
 /// What feeds an input.
@@ -65,14 +65,4 @@ pub(crate) fn whole(version: &RelationVersion, projection: &[usize]) -> Vec<Step
 /// The columns of a delta that a reader wants.
 pub(crate) fn project(delta: &Delta, projection: &[usize]) -> Delta {
     delta.with_rows(delta.rows().project(projection).expect("planned on this schema"))
-}
-
-/// A reader's rows as the dataflow takes them.
-pub(crate) fn changes(read: segue_connect::Changes) -> Changes {
-    let ops = match read.ops {
-        segue_connect::Ops::Insert => segue_flow::Ops::Insert,
-        segue_connect::Ops::Put => segue_flow::Ops::Put,
-        segue_connect::Ops::Each(codes) => segue_flow::Ops::Each(codes),
-    };
-    Changes { rows: read.rows, ops }
 }

@@ -91,7 +91,7 @@ impl StageRuntime {
         pinned_starts(&self.definition)
     }
 
-    /// What the handoff query answered in the snapshot of the capture.
+    /// What the capture found for the next stage: the answer of its query, or the greatest positions.
     pub(crate) fn captured_handoff(&self) -> Vec<(SplitId, Position)> {
         let manifest = self.capture.as_ref().expect("a handoff by query follows a capture");
         captured::handoff(manifest)

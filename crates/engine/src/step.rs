@@ -17,7 +17,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::commit::Committer;
 use crate::inbox::{Content, Message, News};
-use crate::relation::{self, Inputs};
+use crate::relation::Inputs;
 use crate::world::{RejectedRecord, World};
 
 /// How many rows one step takes at most, so that statements and epochs are not kept waiting.
@@ -219,7 +219,7 @@ impl Round {
         }
         if rows.changes.rows.num_rows() > 0 {
             self.rows += rows.changes.rows.num_rows();
-            let changes = StepInput::Changes(relation::changes(rows.changes));
+            let changes = StepInput::Changes(rows.changes);
             self.inputs.entry(object).or_default().push((input, changes));
         }
     }

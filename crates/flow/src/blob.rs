@@ -10,7 +10,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use arrow::ipc::reader::StreamReader;
 use arrow::ipc::writer::StreamWriter;
-use segue_types::OperatorId;
+use segue_types::{BlobKind, OperatorId, StateBlob};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::RestoreError;
@@ -20,23 +20,6 @@ const MAGIC: [u8; 4] = *b"SGS1";
 const HEADER_BYTES: usize = 4 + 1 + 1 + 1 + 1 + 8 + 8 + 8 + 8;
 /// Deltas smaller than this never force a new base: its header would weigh more.
 const DELTA_BYTES_FREE: usize = 4096;
-
-/// Stored state of one (operator, group). A base replaces all that is stored for it; a delta is appended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StateBlob {
-    pub operator: OperatorId,
-    /// 0 to 15.
-    pub group: u8,
-    pub kind: BlobKind,
-    pub bytes: Vec<u8>,
-}
-
-/// Whether a blob stands alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BlobKind {
-    Base,
-    Delta,
-}
 
 /// Who a blob belongs to, for writing and for checking.
 #[derive(Clone, Copy, Debug)]

@@ -11,11 +11,11 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use segue_types::{ObjectId, Op, OperatorId};
+use segue_types::{Changes, ObjectId, Op, OperatorId, Ops, StateBlob};
 
 use crate::aggregate::Aggregate;
-use crate::blob::{BlobOwner, StateBlob, fingerprint};
-use crate::delta::{Changes, Delta, Ops};
+use crate::blob::{BlobOwner, fingerprint};
+use crate::delta::Delta;
 use crate::error::{RestoreError, StepError};
 use crate::operators::{Filter, Normalise, Operator, OperatorState, Project, StateSize, UnionAll};
 use crate::rows::{CHUNK_ROWS, Identity, RelationVersion, Rows, nullable};

@@ -1,12 +1,10 @@
 //! The Z-set algebra: a *delta* is rows with signed weights; a relation is the sum of its deltas.
 //!
-//! Also the *changes* that arrive from outside before they are deltas: rows with an [`Op`] each.
 //! Invariants: one weight per row, and no weight is zero.
 
-use arrow::array::{Array, RecordBatch, UInt8Array, UInt32Array};
+use arrow::array::{Array, RecordBatch, UInt32Array};
 use arrow::buffer::ScalarBuffer;
 use arrow::compute::{concat_batches, take_record_batch};
-use segue_types::Op;
 
 use crate::consolidate::consolidate_rows;
 
@@ -124,35 +122,6 @@ impl Delta {
                 });
                 Some(Delta { rows, weights })
             }
-        }
-    }
-}
-
-/// Rows from a reader or a statement, and what each does.
-#[derive(Clone, Debug)]
-pub struct Changes {
-    pub rows: RecordBatch,
-    pub ops: Ops,
-}
-
-/// What each row of a batch does. The uniform cases carry no column.
-#[derive(Clone, Debug)]
-pub enum Ops {
-    /// All [`Op::Insert`].
-    Insert,
-    /// All [`Op::Put`].
-    Put,
-    /// One [`Op`] code per row.
-    Each(UInt8Array),
-}
-
-impl Ops {
-    /// The op of one row; `None` for a code that is none.
-    pub fn get(&self, row: usize) -> Option<Op> {
-        match self {
-            Ops::Insert => Some(Op::Insert),
-            Ops::Put => Some(Op::Put),
-            Ops::Each(codes) => Op::from_code(codes.value(row)),
         }
     }
 }

@@ -23,12 +23,12 @@ mod spec;
 mod stats;
 
 pub use aggregate::{is_groupable, is_ordered};
-pub use blob::{BlobKind, StateBlob};
 pub use dataflow::{Dataflow, StepInput};
-pub use delta::{Changes, Delta, Ops};
+pub use delta::Delta;
 pub use error::{RestoreError, StepError};
 pub use key::{GROUPS, KEY_CODEC_VERSION, VNODES, group_of, hash_rows, vnode_of};
 pub use rows::RelationVersion;
+pub use segue_types::{BlobKind, Changes, Ops, StateBlob};
 pub use spec::{
     AggregateFunction, AggregateSpec, Conflict, DataflowSpec, InputKind, InputSpec, Node,
     OperatorSpec,

@@ -5,11 +5,11 @@
 use std::collections::BTreeSet;
 
 use redb::{StorageError, TableError, WriteTransaction};
-use segue_types::{ConsumerId, Epoch, JobId, ObjectId};
+use segue_types::{BlobKind, ConsumerId, Epoch, JobId, ObjectId, StateBlob};
 use serde::{Deserialize, Serialize};
 
 use crate::capture::Manifest;
-use crate::commit::{BlobKind, Checkpoint, Commit, DeadLetter, StoredBlob, Write};
+use crate::commit::{Checkpoint, Commit, DeadLetter, Write};
 use crate::record::Records;
 use crate::tables::{self, Owner};
 use crate::{CHECKPOINTS_MAX, DEAD_LETTERS_MAX, blob};
@@ -189,7 +189,7 @@ impl<'txn> Apply<'txn> {
         Ok(())
     }
 
-    fn put_state(&mut self, blob: &StoredBlob) -> Result<(), ApplyError> {
+    fn put_state(&mut self, blob: &StateBlob) -> Result<(), ApplyError> {
         let owner = Owner { operator: blob.operator, group: blob.group };
         self.owners.insert(tables::object_of(blob.operator));
         match blob.kind {

@@ -1,6 +1,6 @@
 //! A *commit*: everything that becomes durable with one epoch, collected before the transaction begins.
 
-use segue_types::{ConsumerId, Epoch, JobId, ObjectId, OperatorId, Position, SplitId, StageIndex};
+use segue_types::{ConsumerId, Epoch, JobId, ObjectId, Position, SplitId, StageIndex, StateBlob};
 use serde::{Deserialize, Serialize};
 
 use crate::capture::Manifest;
@@ -23,29 +23,10 @@ pub(crate) enum Write {
     PutJob(JobId, Vec<u8>),
     DeleteJob(JobId),
     PublishCapture(Manifest),
-    PutState(StoredBlob),
+    PutState(StateBlob),
     DropState(ObjectId),
     DeadLetter(DeadLetter),
     Checkpoint(Checkpoint),
-}
-
-/// A piece of the state of one operator's vnode group.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoredBlob {
-    /// Object id << 16 | index of the operator in the object's dataflow.
-    pub operator: OperatorId,
-    pub group: u8,
-    pub kind: BlobKind,
-    pub bytes: Vec<u8>,
-}
-
-/// What a blob does to those before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BlobKind {
-    /// It replaces everything that is stored for its operator and group.
-    Base,
-    /// It comes after everything that is stored for its operator and group.
-    Delta,
 }
 
 /// A record that could not be decoded, set aside.
@@ -128,7 +109,7 @@ impl Commit {
     }
 
     /// Stores a piece of operator state.
-    pub fn put_state(&mut self, blob: StoredBlob) {
+    pub fn put_state(&mut self, blob: StateBlob) {
         self.push(blob.bytes.len(), Write::PutState(blob));
     }
 

@@ -29,9 +29,10 @@ mod record;
 mod store;
 mod tables;
 
-pub use commit::{BlobKind, Checkpoint, Commit, DeadLetter, StoredBlob};
+pub use commit::{Checkpoint, Commit, DeadLetter};
 pub use error::{CloseError, CommitError, Corruption, LoadError, OpenError};
 pub use load::Stored;
+pub use segue_types::{BlobKind, StateBlob};
 pub use store::Store;
 
 /// The format of the data directory that this version writes.

@@ -5,12 +5,12 @@ use std::panic::AssertUnwindSafe;
 use std::path::Path;
 
 use redb::{Database, ReadableDatabase, ReadableTable};
-use segue_types::{ConsumerId, Epoch, JobId, ObjectId, OperatorId};
+use segue_types::{BlobKind, ConsumerId, Epoch, JobId, ObjectId, OperatorId, StateBlob};
 
 use crate::apply::Meta;
 use crate::blob::Assembly;
 use crate::capture::Manifest;
-use crate::commit::{BlobKind, Checkpoint, DeadLetter, StoredBlob};
+use crate::commit::{Checkpoint, DeadLetter};
 use crate::error::{Corruption, LoadError, OpenError};
 use crate::record::{corruption, payload};
 use crate::store::Store;
@@ -78,13 +78,13 @@ impl Store {
 
     /// The state of all operators of an object: by operator and group, the base first and then its
     /// deltas, oldest first.
-    pub fn state_blobs(&self, object: ObjectId) -> Result<Vec<StoredBlob>, LoadError> {
+    pub fn state_blobs(&self, object: ObjectId) -> Result<Vec<StateBlob>, LoadError> {
         guarded(|| {
             let (first, last) = tables::operators_of(object);
             let first = Owner { operator: first, group: 0 };
             let last = Owner { operator: last, group: u8::MAX };
-            let mut blobs: BTreeMap<Owner, Vec<StoredBlob>> = BTreeMap::new();
-            let mut take = |blob: StoredBlob| {
+            let mut blobs: BTreeMap<Owner, Vec<StateBlob>> = BTreeMap::new();
+            let mut take = |blob: StateBlob| {
                 let owner = Owner { operator: blob.operator, group: blob.group };
                 blobs.entry(owner).or_default().push(blob);
             };
@@ -176,7 +176,7 @@ fn read_blobs(
     database: &Database,
     table: &'static Table,
     (first, last): (&[u8], &[u8]),
-    take: &mut impl FnMut(StoredBlob),
+    take: &mut impl FnMut(StateBlob),
 ) -> Result<(), LoadError> {
     let kind = match table.name == tables::STATE_BASE.name {
         true => BlobKind::Base,
@@ -195,7 +195,7 @@ fn read_blobs(
         let part = u32::try_from(part).expect("four bytes");
         if let Some(bytes) = assembly.push(table, key, part, bytes)? {
             let group = u8::try_from(parts[1]).expect("one byte");
-            take(StoredBlob { operator: OperatorId(parts[0]), group, kind, bytes });
+            take(StateBlob { operator: OperatorId(parts[0]), group, kind, bytes });
         }
         last_key = key.to_vec();
     }

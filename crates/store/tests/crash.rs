@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use arrow::datatypes::Schema;
 use libtest_mimic::{Arguments, Failed, Trial};
-use segue_store::{BlobKind, Commit, CommitError, Store, StoredBlob};
+use segue_store::{BlobKind, Commit, CommitError, Store, StateBlob};
 use segue_types::{ConsumerId, Epoch, ObjectId, OperatorId, SqlType, StageIndex};
 
 const ROLE: &str = "SEGUE_STORE_TEST_ROLE";
@@ -108,10 +108,10 @@ fn commit_of(epoch: u64) -> Commit {
     commit
 }
 
-fn blob_of(epoch: u64) -> StoredBlob {
+fn blob_of(epoch: u64) -> StateBlob {
     let base = (epoch / GROUPS).is_multiple_of(BASE_EVERY);
     let length = if epoch.is_multiple_of(16) { 1_500_000 } else { epoch * 7919 % 60_000 };
-    StoredBlob {
+    StateBlob {
         operator: OperatorId(u64::from(OBJECT.0) << 16),
         group: (epoch % GROUPS) as u8,
         kind: if base { BlobKind::Base } else { BlobKind::Delta },
@@ -120,7 +120,7 @@ fn blob_of(epoch: u64) -> StoredBlob {
 }
 
 /// What must be stored for a group after `epoch`: back to the last base.
-fn blobs_after(epoch: u64, group: u64) -> Vec<StoredBlob> {
+fn blobs_after(epoch: u64, group: u64) -> Vec<StateBlob> {
     let mut blobs = Vec::new();
     for earlier in (1..=epoch).rev().filter(|earlier| earlier % GROUPS == group) {
         let blob = blob_of(earlier);
@@ -150,7 +150,7 @@ fn check_content(dir: &Path) -> u64 {
     });
     assert_eq!(stored.consumers, consumers.collect::<Vec<_>>());
     assert_eq!(stored.checkpoints.last().map(|row| row.rows), Some(epoch));
-    let expected: Vec<StoredBlob> =
+    let expected: Vec<StateBlob> =
         (0..GROUPS).flat_map(|group| blobs_after(epoch, group)).collect();
     assert!(store.state_blobs(OBJECT).expect("loads") == expected, "state after epoch {epoch}");
     epoch

@@ -7,7 +7,7 @@ use std::path::Path;
 use proptest::prelude::*;
 use segue_store::{
     BlobKind, CHECKPOINTS_MAX, Commit, CommitError, DEAD_LETTERS_MAX, DeadLetter, LoadError,
-    OpenError, Store, StoredBlob,
+    OpenError, Store, StateBlob,
 };
 use segue_types::{
     ConsumerId, Epoch, JobId, ObjectId, OperatorId, Position, SplitId, SqlState, StageIndex,
@@ -29,8 +29,8 @@ fn commit(store: &Store, epoch: u64, fill: impl FnOnce(&mut Commit)) {
     store.commit(&commit).expect("the commit is sound");
 }
 
-fn blob(object: u32, operator: u64, group: u8, kind: BlobKind, bytes: Vec<u8>) -> StoredBlob {
-    StoredBlob { operator: OperatorId(u64::from(object) << 16 | operator), group, kind, bytes }
+fn blob(object: u32, operator: u64, group: u8, kind: BlobKind, bytes: Vec<u8>) -> StateBlob {
+    StateBlob { operator: OperatorId(u64::from(object) << 16 | operator), group, kind, bytes }
 }
 
 fn letter(object: u32, text: &str) -> DeadLetter {
@@ -374,11 +374,11 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// Operator and group → what is stored for them, in order.
-type Model = BTreeMap<(u64, u8), Vec<StoredBlob>>;
+type Model = BTreeMap<(u64, u8), Vec<StateBlob>>;
 
 fn check_model(store: &Store, model: &Model) {
     for object in 0..2 {
-        let expected: Vec<StoredBlob> = model
+        let expected: Vec<StateBlob> = model
             .iter()
             .filter(|((operator, _), _)| operator >> 16 == object)
             .flat_map(|(_, blobs)| blobs.clone())

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use segue_testkit::kafka::{Isolation, KafkaServer, Record, wait_for};
+use segue_testkit::kafka::{Isolation, KafkaServer, Record};
+use segue_testkit::wait::wait_for;
 
 #[test]
 fn a_broker_keeps_its_data_over_a_stop_and_a_kill() {

@@ -141,7 +141,12 @@ fn average(sum: i128, count: i64, shift: i8) -> Option<i128> {
         return None;
     }
     if let Some(scaled) = sum.checked_mul(factor) {
-        let (quotient, rest) = (scaled / count, scaled % count);
+        // Divided in 64 bits where both fit, and once: a division of 128 bits is a call, not an instruction.
+        let quotient = match (i64::try_from(scaled), i64::try_from(count)) {
+            (Ok(scaled), Ok(count @ 1..)) => i128::from(scaled / count),
+            _ => scaled / count,
+        };
+        let rest = scaled - quotient * count;
         let up = rest.abs() * 2 >= count.abs();
         return Some(quotient + if up { scaled.signum() } else { 0 });
     }

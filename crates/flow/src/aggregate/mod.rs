@@ -21,7 +21,9 @@ use arrow::datatypes::{DataType, SchemaRef};
 
 pub use ordered::is_ordered;
 
-use crate::blob::{BlobOwner, StateBlob, StoredSizes};
+use segue_types::StateBlob;
+
+use crate::blob::{BlobOwner, StoredSizes};
 use crate::delta::Delta;
 use crate::error::{RestoreError, StepError};
 use crate::key::{Column, can_decode};

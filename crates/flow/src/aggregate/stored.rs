@@ -19,7 +19,9 @@ use super::Aggregate;
 use super::accumulator::{Accumulator, State, with_extremum};
 use super::groups::{DIRTY, STORED};
 use super::ordered::Ordered;
-use crate::blob::{BlobKind, StateBlob};
+
+use segue_types::{BlobKind, StateBlob};
+
 use crate::error::RestoreError;
 use crate::key::{Column, GROUPS, group_of};
 

@@ -8,7 +8,8 @@ mod normalise;
 mod project;
 mod union_all;
 
-use crate::blob::StateBlob;
+use segue_types::StateBlob;
+
 use crate::delta::Delta;
 use crate::error::{RestoreError, StepError};
 

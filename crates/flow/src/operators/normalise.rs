@@ -5,11 +5,11 @@
 
 use arrow::array::{RecordBatch, UInt32Array};
 use arrow::compute::{concat_batches, take_record_batch};
-use segue_types::Op;
+use segue_types::{Changes, Op, StateBlob};
 
 use super::{OperatorState, StateSize};
-use crate::blob::{BlobOwner, StateBlob};
-use crate::delta::{Changes, Delta};
+use crate::blob::BlobOwner;
+use crate::delta::Delta;
 use crate::error::{RestoreError, StepError};
 use crate::key::{Column, Index, hash_columns, rows_equal};
 use crate::rows::Rows;

@@ -12,7 +12,9 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt32Type};
 
 use super::chunk::{Chunk, RowId};
 use super::{Identity, Rows};
-use crate::blob::{BlobKind, BlobOwner, StateBlob};
+use segue_types::{BlobKind, StateBlob};
+
+use crate::blob::BlobOwner;
 use crate::delta::Delta;
 use crate::error::RestoreError;
 use crate::key::{Column, GROUPS, group_of, hash_columns, vnode_of};

@@ -171,7 +171,7 @@ impl Collected {
             assert_eq!(ids.null_count(), 0);
             self.ids.extend(ids.values());
         }
-        self.ops.extend((0..changes.rows.num_rows()).map(|row| changes.ops.get(row)));
+        self.ops.extend((0..changes.rows.num_rows()).filter_map(|row| changes.ops.get(row)));
         self.batches.push(changes.rows.clone());
     }
 
