@@ -11,7 +11,9 @@ use segue_testkit::kafka::KafkaServer;
 use segue_testkit::postgres::PostgresServer;
 use segue_testkit::segue::Segue;
 use segue_testkit::wait::{wait_for, wait_for_async};
-use support::{DEADLINE, Orders, Random, Writer, append, expect_sales, pipeline, rows, segue, try_rows};
+use support::{
+    DEADLINE, Orders, Random, Writer, append, expect_sales, pipeline, rows, segue, try_rows,
+};
 
 const PARTITIONS: u32 = 4;
 const HISTORY: i64 = 20_000;
@@ -95,7 +97,8 @@ impl<'a> Run<'a> {
              FORMAT PLAIN ENCODE JSON START AT OFFSETS '{{\"0\": 0}}')"
         ));
         statements.push(
-            "CREATE MATERIALIZED VIEW counted AS SELECT COUNT(*) AS n, SUM(x) AS s FROM events".to_owned(),
+            "CREATE MATERIALIZED VIEW counted AS SELECT COUNT(*) AS n, SUM(x) AS s FROM events"
+                .to_owned(),
         );
         statements
     }
@@ -183,7 +186,8 @@ async fn twenty_kills_at_random_moments_lose_and_repeat_nothing() {
     let mut random = Random(42);
     // While the statements run: at a random pass through a commit, on either side of it.
     for _ in 0..4 {
-        let side = ["before-commit", "after-commit"][usize::try_from(random.below(2)).expect("two")];
+        let side =
+            ["before-commit", "after-commit"][usize::try_from(random.below(2)).expect("two")];
         run.segue.kill();
         run.segue.set_failpoints(&format!("{side}={}*off->1*return", random.below(6)));
         run.segue.start_again();

@@ -91,7 +91,9 @@ async fn a_select_after_the_ddl_sees_everything_that_existed_before_it() {
     let mut transaction = kafka.begin("aborted", "t2");
     transaction.write([segue_testkit::kafka::Record::value("{\"x\":1}")]);
     transaction.abort();
-    for (topic, expected) in [("idle", 2), ("empty", 0), ("emptied", 0), ("marker", 1), ("aborted", 0)] {
+    for (topic, expected) in
+        [("idle", 2), ("empty", 0), ("emptied", 0), ("marker", 1), ("aborted", 0)]
+    {
         let bootstrap = kafka.bootstrap();
         let source = format!(
             "CREATE SOURCE {topic} (x BIGINT) WITH (connector = 'kafka', \
@@ -113,7 +115,8 @@ async fn files_then_a_range_then_the_live_topic_count_exactly() {
     let folder = tempfile::tempdir().expect("a scratch folder");
     let lines: Vec<String> = (0..1000).map(|x| format!("{{\"x\":{x}}}")).collect();
     std::fs::write(folder.path().join("a.ndjson"), lines[..600].join("\n")).expect("writable");
-    std::fs::write(folder.path().join("b.ndjson"), lines[600..].join("\n") + "\n").expect("writable");
+    std::fs::write(folder.path().join("b.ndjson"), lines[600..].join("\n") + "\n")
+        .expect("writable");
     kafka.create_topic("log", 2, &[]);
     for partition in 0..2 {
         let values: Vec<String> =
@@ -123,9 +126,8 @@ async fn files_then_a_range_then_the_live_topic_count_exactly() {
     let mut segue = segue();
     let client = segue.connect().await;
     let (path, bootstrap) = (folder.path().display(), kafka.bootstrap());
-    let kafka_options = format!(
-        "connector = 'kafka', properties.bootstrap.server = '{bootstrap}', topic = 'log'"
-    );
+    let kafka_options =
+        format!("connector = 'kafka', properties.bootstrap.server = '{bootstrap}', topic = 'log'");
     let source = format!(
         "CREATE SOURCE s (x BIGINT) WITH STAGES (\
          old WITH (connector = 'files', path = '{path}', match_pattern = '*.ndjson') FORMAT PLAIN ENCODE JSON, \

@@ -33,7 +33,9 @@ pub enum Resume {
 }
 
 /// What one stage carries to the next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum HandoffKind {
     /// The exclusive ends of the splits of a log; the successor must read the same log.

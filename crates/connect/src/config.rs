@@ -104,12 +104,17 @@ pub enum Start {
     Earliest,
     Latest,
     /// Milliseconds since 1970 UTC.
-    Timestamp { unix_ms: i64 },
+    Timestamp {
+        unix_ms: i64,
+    },
     Offsets(BTreeMap<SplitId, String>),
     /// Runs in the predecessor's snapshot and returns (split, next position).
     Query(String),
     /// Names of two columns of the predecessor's rows.
-    Columns { split: String, position: String },
+    Columns {
+        split: String,
+        position: String,
+    },
 }
 
 /// `STOP AT …`.

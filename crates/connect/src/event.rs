@@ -10,9 +10,13 @@ use segue_types::{Changes, Position};
 pub enum ReadEvent {
     Rows(Rows),
     /// Everything before `next` was read; none of it was visible.
-    Progress { next: Position },
+    Progress {
+        next: Position,
+    },
     /// The split is complete. `at` is its end, exclusive. Nothing follows.
-    Done { at: Position },
+    Done {
+        at: Position,
+    },
 }
 
 /// Rows, and where reading goes on after them.

@@ -18,7 +18,9 @@ mod error;
 mod event;
 mod registry;
 
-pub use capabilities::{Capabilities, HandoffKind, HasData, KnowsData, Ordering, Replayable, Resume};
+pub use capabilities::{
+    Capabilities, HandoffKind, HasData, KnowsData, Ordering, Replayable, Resume,
+};
 pub use config::{
     Format, Include, IncludeKind, OnError, OptionSpec, Options, ReadConfig, RowFormat, Start, Stop,
 };

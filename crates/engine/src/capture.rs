@@ -61,7 +61,9 @@ pub(crate) async fn capture_all(
         };
         manifests.push(manifest);
     }
-    check_later(source, StageIndex(0)).await.map_err(|(stage, error)| error.to_user_error(&stage))?;
+    check_later(source, StageIndex(0))
+        .await
+        .map_err(|(stage, error)| error.to_user_error(&stage))?;
     Ok(manifests)
 }
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use async_trait::async_trait;
 use segue_connect::{
-    Changes, ConnectError, Enumeration, HasData, Ops, ReadEvent, Rows, SplitDefinition, SplitReader,
-    SplitStart, StageReader,
+    Changes, ConnectError, Enumeration, HasData, Ops, ReadEvent, Rows, SplitDefinition,
+    SplitReader, SplitStart, StageReader,
 };
 use segue_store::Store;
 use segue_store::capture::{CaptureError, CapturePosition, CaptureReader, Manifest};

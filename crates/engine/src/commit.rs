@@ -63,7 +63,12 @@ impl Committer {
         let thread = std::thread::Builder::new()
             .name("segue-commit".to_owned())
             .spawn(move || commit_all(&store, &receiver, &published, &inbox, failed))?;
-        Ok(Committer { next: durable.next(), in_flight: 0, sealed: Some(sealed), thread: Some(thread) })
+        Ok(Committer {
+            next: durable.next(),
+            in_flight: 0,
+            sealed: Some(sealed),
+            thread: Some(thread),
+        })
     }
 
     pub(crate) fn is_idle(&self) -> bool {
@@ -113,7 +118,8 @@ impl Committer {
         let news = Committed { waiting: pending.when_durable, checkpoint };
         self.in_flight += 1;
         let sealed = Sealed { commit, published, news, completes_stage };
-        let sender = self.sealed.as_ref().expect("the channel closes when the committer is dropped");
+        let sender =
+            self.sealed.as_ref().expect("the channel closes when the committer is dropped");
         // A commit thread that has ended has told why; the server is on its way down.
         drop(sender.send(sealed));
     }
@@ -176,10 +182,7 @@ fn seal_consumers(world: &mut World, epoch: Epoch, commit: &mut Commit) -> bool 
     completes_stage
 }
 
-fn write_objects(
-    objects: impl IntoIterator<Item = (ObjectId, ObjectWrite)>,
-    commit: &mut Commit,
-) {
+fn write_objects(objects: impl IntoIterator<Item = (ObjectId, ObjectWrite)>, commit: &mut Commit) {
     for (id, write) in objects {
         match write {
             ObjectWrite::Put(object) => commit.put_object(id, object.encode()),

@@ -156,12 +156,7 @@ impl Consumer {
     }
 
     /// What `from` covered, in the terms that `to` asked for.
-    fn handoff(
-        &self,
-        from: StageIndex,
-        to: StageIndex,
-        ends: Vec<(SplitId, Position)>,
-    ) -> Handoff {
+    fn handoff(&self, from: StageIndex, to: StageIndex, ends: Vec<(SplitId, Position)>) -> Handoff {
         let predecessor = self.source.stage(from);
         let planned = self.source.stage(to).handoff.as_ref();
         let kind = planned.and_then(|handoff| handoff.kind).expect("the planner chose a kind");

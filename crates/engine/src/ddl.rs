@@ -120,7 +120,8 @@ async fn run_job(
     work: impl Future<Output = Result<(), UserError>> + Send + 'static,
 ) -> Result<(), UserError> {
     if context.background_ddl {
-        context.notice(format!("job {id} goes on in the background; SHOW JOBS tells how far it is"));
+        context
+            .notice(format!("job {id} goes on in the background; SHOW JOBS tells how far it is"));
         tokio::spawn(in_background(engine.clone(), id, work));
         return Ok(());
     }

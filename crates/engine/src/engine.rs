@@ -186,6 +186,7 @@ impl Engine {
 }
 
 fn commit_failure(error: &segue_store::CommitError) -> UserError {
-    UserError::new(SqlState::IO_ERROR, format!("could not commit an epoch: {error}"))
-        .with_hint("Free or repair the disk and start the server again; nothing acknowledged is lost.")
+    UserError::new(SqlState::IO_ERROR, format!("could not commit an epoch: {error}")).with_hint(
+        "Free or repair the disk and start the server again; nothing acknowledged is lost.",
+    )
 }

@@ -40,7 +40,10 @@ pub(crate) enum Content {
         /// Given back when a step has consumed the event.
         permit: Option<OwnedSemaphorePermit>,
     },
-    Discovered { sequence: u64, enumeration: Enumeration },
+    Discovered {
+        sequence: u64,
+        enumeration: Enumeration,
+    },
     HandoffResolved(Vec<(SplitId, Position)>),
     StartsChecked,
     /// Will be tried again; shown until the stage's next news.

@@ -35,6 +35,4 @@ pub use api::{Published, StatementContext};
 pub use dml::TableWriter;
 pub use engine::{Engine, EngineConfig, StartError};
 pub use segue_store::DeadLetter;
-pub use status::{
-    CheckpointStatus, JobStatus, OperatorStatus, SplitStatus, StageStatus, Status,
-};
+pub use status::{CheckpointStatus, JobStatus, OperatorStatus, SplitStatus, StageStatus, Status};

@@ -113,16 +113,16 @@ fn restore_source(
     if object.stages().is_empty() {
         return Ok(());
     }
-    let planned = planned_stages(object, registry).map_err(|error| failure(&object.name, &error))?;
+    let planned =
+        planned_stages(object, registry).map_err(|error| failure(&object.name, &error))?;
     let mut stages = Vec::new();
     for (index, (stage, planned)) in object.stages().iter().zip(planned).enumerate() {
         let definition = stage.definition.clone().expect("a stage is pinned before it is stored");
         let definition: ReadDefinition =
             serde_json::from_value(definition).map_err(|error| failure(&object.name, &error))?;
         let connector = registry.get(&planned.connector).expect("the planner found it");
-        let is_its = |capture: &&Manifest| {
-            capture.object == object.id && capture.stage.as_usize() == index
-        };
+        let is_its =
+            |capture: &&Manifest| capture.object == object.id && capture.stage.as_usize() == index;
         let capture = captures.iter().find(is_its).cloned().map(Arc::new);
         stages.push(Arc::new(StageRuntime {
             name: planned.name,
@@ -139,10 +139,7 @@ fn restore_source(
     Ok(())
 }
 
-fn planned_stages(
-    object: &Object,
-    registry: &Registry,
-) -> Result<Vec<PlannedStage>, UserError> {
+fn planned_stages(object: &Object, registry: &Registry) -> Result<Vec<PlannedStage>, UserError> {
     match parse_definition(object)? {
         Statement::CreateSource(create) => Ok(plan_source(registry, &create)?.stages),
         Statement::CreateTable(create) => Ok(plan_table(registry, &create)?.stages),
@@ -224,8 +221,7 @@ fn restore_consumers(
         let source = Arc::clone(&world.sources[&reference.source]);
         let (state, effects) = segue_coordinate::recover(state, generation, durable);
         let (reader, workplace) = ((object.id, reference.input), world.workplace.clone());
-        let mut consumer =
-            Consumer::new(id, reader, source, projection.into(), state, workplace);
+        let mut consumer = Consumer::new(id, reader, source, projection.into(), state, workplace);
         // A failed object's rows are of no use to anybody.
         let upshots = match object.state {
             ObjectState::Failed => Vec::new(),

@@ -154,7 +154,9 @@ impl Round {
                 splits: enumeration.splits.into_iter().map(crate::source::split_plan).collect(),
                 sealed: enumeration.sealed,
             },
-            Content::HandoffResolved(starts) => Event::HandoffResolved { assignment, stage, starts },
+            Content::HandoffResolved(starts) => {
+                Event::HandoffResolved { assignment, stage, starts }
+            }
             Content::StartsChecked => Event::StartsChecked { assignment, stage },
         };
         meter.retrying = None;

@@ -244,5 +244,4 @@ impl World {
         }
         self.check_jobs();
     }
-
 }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use arrow::datatypes::Schema;
 use libtest_mimic::{Arguments, Failed, Trial};
-use segue_store::{BlobKind, Commit, CommitError, Store, StateBlob};
+use segue_store::{BlobKind, Commit, CommitError, StateBlob, Store};
 use segue_types::{ConsumerId, Epoch, ObjectId, OperatorId, SqlType, StageIndex};
 
 const ROLE: &str = "SEGUE_STORE_TEST_ROLE";

@@ -7,7 +7,7 @@ use std::path::Path;
 use proptest::prelude::*;
 use segue_store::{
     BlobKind, CHECKPOINTS_MAX, Commit, CommitError, DEAD_LETTERS_MAX, DeadLetter, LoadError,
-    OpenError, Store, StateBlob,
+    OpenError, StateBlob, Store,
 };
 use segue_types::{
     ConsumerId, Epoch, JobId, ObjectId, OperatorId, Position, SplitId, SqlState, StageIndex,

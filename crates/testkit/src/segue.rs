@@ -40,13 +40,10 @@ impl Segue {
 
     /// The same, with crash points as in the variable `FAILPOINTS`.
     pub fn start_with_failpoints(binary: impl Into<PathBuf>, failpoints: &str) -> Segue {
-        let home = tempfile::Builder::new().prefix("segue-test-").tempdir().expect("a scratch folder");
-        let mut segue = Segue {
-            binary: binary.into(),
-            home,
-            failpoints: failpoints.to_owned(),
-            process: None,
-        };
+        let home =
+            tempfile::Builder::new().prefix("segue-test-").tempdir().expect("a scratch folder");
+        let mut segue =
+            Segue { binary: binary.into(), home, failpoints: failpoints.to_owned(), process: None };
         segue.start_again();
         segue
     }

@@ -24,7 +24,10 @@ mod tests {
     fn a_slip_of_the_finger_finds_its_name_and_nonsense_finds_none() {
         let known = ["topic", "properties.bootstrap.server", "connector"];
         assert_eq!(nearest("topci", known), Some("topic"));
-        assert_eq!(nearest("properties.bootstrap.servers", known), Some("properties.bootstrap.server"));
+        assert_eq!(
+            nearest("properties.bootstrap.servers", known),
+            Some("properties.bootstrap.server")
+        );
         assert_eq!(nearest("zzz", known), None);
         assert_eq!(nearest("nothing", ["t"]), None);
     }

@@ -66,7 +66,9 @@ impl SqlType {
             SqlType::Date => DataType::Date32,
             SqlType::Time => DataType::Time64(TimeUnit::Microsecond),
             SqlType::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, None),
-            SqlType::Timestamptz => DataType::Timestamp(TimeUnit::Microsecond, Some("+00:00".into())),
+            SqlType::Timestamptz => {
+                DataType::Timestamp(TimeUnit::Microsecond, Some("+00:00".into()))
+            }
             SqlType::Interval => DataType::Interval(IntervalUnit::MonthDayNano),
             SqlType::Array(element) => DataType::List(Arc::new(element.field("item", true))),
             SqlType::Struct(members) => DataType::Struct(

@@ -25,15 +25,28 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "segue",
         &[
-            "types", "connect", "engine", "serve", "connector-kafka", "connector-postgres",
-            "connector-files", "connector-datagen",
+            "types",
+            "connect",
+            "engine",
+            "serve",
+            "connector-kafka",
+            "connector-postgres",
+            "connector-files",
+            "connector-datagen",
         ],
     ),
     ("testkit", &["types"]),
     (
         "bench",
         &[
-            "types", "sql", "connect", "formats", "flow", "engine", "testkit", "connector-kafka",
+            "types",
+            "sql",
+            "connect",
+            "formats",
+            "flow",
+            "engine",
+            "testkit",
+            "connector-kafka",
             "connector-postgres",
         ],
     ),
@@ -47,10 +60,21 @@ const KNOWN_TO: &[(&str, &[&str])] = &[
     ("arrow-pg", &["serve"]),
     ("datafusion", &["flow", "plan", "serve"]),
     ("rdkafka", &["connector-kafka", "testkit"]),
-    ("tokio", &[
-        "connect", "connector-kafka", "connector-postgres", "connector-files", "connector-datagen",
-        "engine", "serve", "segue", "testkit", "bench",
-    ]),
+    (
+        "tokio",
+        &[
+            "connect",
+            "connector-kafka",
+            "connector-postgres",
+            "connector-files",
+            "connector-datagen",
+            "engine",
+            "serve",
+            "segue",
+            "testkit",
+            "bench",
+        ],
+    ),
 ];
 
 #[test]

@@ -137,7 +137,8 @@ fn report(complaints: impl Iterator<Item = String>) {
 #[test]
 fn the_function_rule_finds_a_long_function() {
     let body = "    let x = 1;\n".repeat(FUNCTION_LINES_MAX);
-    let text = format!("//! x\npub async fn long() {{\n{body}}}\nfn short() {{\n    let x = 1;\n}}\n");
+    let text =
+        format!("//! x\npub async fn long() {{\n{body}}}\nfn short() {{\n    let x = 1;\n}}\n");
     let found = long_functions(&SourceFile { path: "a.rs".to_owned(), text });
     assert_eq!(found, [format!("a.rs:2: a function of {} lines", FUNCTION_LINES_MAX + 2)]);
 }

@@ -76,7 +76,7 @@ async fn remove(engine: &Engine, order: Vec<ObjectId>) -> Result<(), UserError> 
     let (gone, are_gone) = tokio::sync::oneshot::channel();
     engine.inbox().run(move |world| {
         world.remove_objects(&order);
-        world.when_durable(move |_| { _ = gone.send(()) });
+        world.when_durable(move |_| _ = gone.send(()));
     });
     are_gone.await.map_err(|_| stopping())
 }

@@ -102,7 +102,9 @@ pub(super) fn stage_objects(source: &SourceRuntime) -> Vec<StageObject> {
         options: stage.config.options.0.clone(),
         boundedness: stage.capabilities.boundedness,
         semantics: stage.capabilities.semantics,
-        definition: Some(serde_json::to_value(&stage.definition).expect("a definition is plain data")),
+        definition: Some(
+            serde_json::to_value(&stage.definition).expect("a definition is plain data"),
+        ),
         continuity: stage.handoff.as_ref().map(|handoff| handoff.continuity),
     };
     source.stages.iter().map(object).collect()
@@ -153,4 +155,3 @@ pub(super) async fn resume(engine: Engine, id: ObjectId) -> Result<(), UserError
     let Some(source) = source else { return Ok(()) };
     capture_source(engine, source, progress).await
 }
-

@@ -41,8 +41,10 @@ pub(super) async fn create_table(
     let id = engine.catalog().next_id();
     let source = (!stages.is_empty()).then(|| Arc::new(SourceRuntime { object: id, stages }));
     let consumers = super::view::allocate(engine, usize::from(source.is_some())).await?;
-    let consumers: Vec<ConsumerRef> =
-        consumers.iter().map(|consumer| ConsumerRef { id: *consumer, source: id, input: 0 }).collect();
+    let consumers: Vec<ConsumerRef> = consumers
+        .iter()
+        .map(|consumer| ConsumerRef { id: *consumer, source: id, input: 0 })
+        .collect();
     let object = object(id, create, &plan, source.as_deref(), consumers);
     let runtime = source.clone();
     super::install(engine, move |world| set_up(world, object, runtime)).await?;

@@ -88,10 +88,7 @@ pub(crate) fn plan(catalog: &Catalog, create: &CreateView) -> Result<ViewPlan, U
 }
 
 /// The inputs that are sources, by input; refused when something that is read is not ready.
-fn sources_of(
-    catalog: &Catalog,
-    plan: &ViewPlan,
-) -> Result<BTreeMap<usize, ObjectId>, UserError> {
+fn sources_of(catalog: &Catalog, plan: &ViewPlan) -> Result<BTreeMap<usize, ObjectId>, UserError> {
     let mut sources = BTreeMap::new();
     for (input, read) in plan.inputs.iter().enumerate() {
         let object = catalog.get(read.object).expect("the planner found it in this catalog");
@@ -153,7 +150,13 @@ fn set_up(
     for consumer in &object.consumers {
         let opening = &openings[&consumer.input];
         let projection = plan.inputs[consumer.input].projection.clone();
-        world.open_consumer(id, *consumer, Arc::clone(&opening.source), projection, &opening.starts);
+        world.open_consumer(
+            id,
+            *consumer,
+            Arc::clone(&opening.source),
+            projection,
+            &opening.starts,
+        );
         targets.insert(consumer.id, opening.target.clone());
     }
     world.put_object(object)?;
@@ -185,7 +188,8 @@ pub(super) async fn resume(engine: Engine, object: Arc<Object>) -> Result<(), Us
     let mut targets = BTreeMap::new();
     for consumer in &object.consumers {
         let source = consumer.source;
-        let found = engine.inbox().ask(move |world| world.sources.get(&source).map(Arc::clone)).await;
+        let found =
+            engine.inbox().ask(move |world| world.sources.get(&source).map(Arc::clone)).await;
         let Some(source) = found.ok_or_else(super::stopping)? else { return Ok(()) };
         targets.insert(consumer.id, opening::target_at_last(&source).await?);
     }

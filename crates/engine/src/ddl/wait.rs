@@ -11,7 +11,7 @@ use crate::engine::Engine;
 /// Returns when everything that has been consumed so far is durable and visible.
 pub(super) async fn flush(engine: &Engine) -> Result<(), UserError> {
     let (durable, is_durable) = tokio::sync::oneshot::channel();
-    engine.inbox().run(move |world| world.when_durable(move |_| { _ = durable.send(()) }));
+    engine.inbox().run(move |world| world.when_durable(move |_| _ = durable.send(())));
     is_durable.await.map_err(|_| stopping())
 }
 
@@ -28,7 +28,9 @@ pub(super) async fn wait(
             };
             engine.inbox().ask(jobs).await.ok_or_else(stopping)?
         }
-        Wait::For(kind, name) => vec![super::drop::resolve(engine, kind, name.as_str(), Verb::Wait)?.id],
+        Wait::For(kind, name) => {
+            vec![super::drop::resolve(engine, kind, name.as_str(), Verb::Wait)?.id]
+        }
     };
     for object in objects {
         unless_canceled(&context.cancel, job(engine, object)).await?;
