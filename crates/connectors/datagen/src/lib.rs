@@ -19,7 +19,7 @@ mod reader;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use segue_connect::{
-    Capabilities, ConnectError, Connector, Handoff, HandoffKind, KnowsData, OptionSpec, Ordering,
+    Capabilities, ConnectError, Connector, Handoff, KnowsData, OptionSpec, Ordering,
     ReadConfig, ReadDefinition, Replayable, Resume, SplitDefinition, SplitStart, StageReader,
     Start,
 };
@@ -52,7 +52,8 @@ impl Connector for DatagenConnector {
             boundedness,
             semantics: RowSemantics::Append,
             resume: Resume::Position,
-            produces: vec![HandoffKind::Columns],
+            // Its rows are not captured, so nobody has seen the greatest position that they carry.
+            produces: Vec::new(),
             accepts: Vec::new(),
             latest,
             has_data: KnowsData::Yes,

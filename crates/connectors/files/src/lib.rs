@@ -23,7 +23,7 @@ mod text;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use segue_connect::{
-    Capabilities, ConnectError, Connector, Handoff, HandoffKind, KnowsData, OptionSpec, Ordering,
+    Capabilities, ConnectError, Connector, Handoff, KnowsData, OptionSpec, Ordering,
     ReadConfig, ReadDefinition, Replayable, Resume, RowFormat, StageReader,
 };
 use segue_types::{Boundedness, Position, PositionOrder, RowSemantics, SplitId};
@@ -56,7 +56,8 @@ impl Connector for FilesConnector {
                 RowFormat::Upsert => RowSemantics::Upsert,
             },
             resume: Resume::Position,
-            produces: vec![HandoffKind::Columns],
+            // Its rows are not captured, so nobody has seen the greatest position that they carry.
+            produces: Vec::new(),
             accepts: Vec::new(),
             latest: true,
             has_data: KnowsData::Yes,

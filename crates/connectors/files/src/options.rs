@@ -122,6 +122,8 @@ fn parse_encoding(config: &ReadConfig) -> Result<Encoding, UserError> {
             Some(name) => Err(invalid(format!("unknown option \"{name}\" of ENCODE PARQUET"))),
             None => Ok(Encoding::Parquet),
         },
+        "native" => Err(invalid("FORMAT and ENCODE are required")
+            .with_hint("Give FORMAT PLAIN ENCODE JSON, CSV or PARQUET.")),
         other => Err(invalid(format!(
             "connector \"files\" does not read ENCODE {}",
             other.to_uppercase()

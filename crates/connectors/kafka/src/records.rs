@@ -167,6 +167,10 @@ impl Values {
                     )),
                 }
             }
+            "native" => Err(ConnectError::Config(
+                UserError::new(SqlState::INVALID_PARAMETER_VALUE, "FORMAT and ENCODE are required")
+                    .with_hint("Give FORMAT PLAIN ENCODE JSON or FORMAT UPSERT ENCODE JSON."),
+            )),
             encode => Err(ConnectError::Config(
                 UserError::unsupported(format!(
                     "connector \"kafka\" does not know ENCODE {}",

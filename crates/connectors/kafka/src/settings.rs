@@ -6,6 +6,7 @@
 use rdkafka::ClientConfig;
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::error::KafkaError;
+use rdkafka::types::RDKafkaConfRes;
 use segue_connect::{ConnectError, OptionSpec, ReadConfig};
 use segue_types::{SqlState, UserError};
 
@@ -170,10 +171,17 @@ fn refuse_fixed(option: &str, name: &str) -> Result<(), UserError> {
 
 /// A complaint of librdkafka about a property, without the value if the property is secret.
 pub(crate) fn config_error(error: &KafkaError) -> ConnectError {
-    let KafkaError::ClientConfig(_, reason, name, value) = error else {
+    let KafkaError::ClientConfig(result, reason, name, value) = error else {
         return ConnectError::Config(invalid(&format!("invalid Kafka properties: {error}")));
     };
     let option = format!("{PREFIX}{name}");
+    if *result == RDKafkaConfRes::RD_KAFKA_CONF_UNKNOWN {
+        let message = format!("connector \"kafka\" has no option \"{option}\"");
+        return ConnectError::Config(
+            UserError::new(SqlState::UNDEFINED_OBJECT, message)
+                .with_hint("What follows properties. is a property of librdkafka."),
+        );
+    }
     let is_secret = OPTIONS.iter().any(|known| known.secret && known.name == option);
     let shown = if is_secret { "(hidden)" } else { value.as_str() };
     let invalid = invalid(&format!("invalid value for option \"{option}\": \"{shown}\""));

@@ -70,11 +70,13 @@ impl Joint<'_> {
             return Ok(());
         }
         let (first, second) = self.names();
+        // What takes no start from another stage is no log, and stops by what its options say.
+        let by = if predecessor.capabilities.accepts.is_empty() { "its options" } else { "STOP AT" };
         let hint = match successor.capabilities.boundedness {
             Boundedness::Bounded => format!(
-                "Put stage \"{second}\" before stage \"{first}\", or bound stage \"{first}\" with STOP AT."
+                "Put stage \"{second}\" before stage \"{first}\", or bound stage \"{first}\" with {by}."
             ),
-            Boundedness::Continuous => format!("Bound stage \"{first}\" with STOP AT."),
+            Boundedness::Continuous => format!("Bound stage \"{first}\" with {by}."),
         };
         Err(self
             .refuse(format!("stage \"{first}\" never ends"))

@@ -22,7 +22,7 @@ const COMMON: &[&str] = &["connector", "on_error"];
 
 /// Formats and encodings that the grammar of records knows. Which of them a connector reads is its own word.
 const FORMATS: &[(&str, RowFormat)] = &[("plain", RowFormat::Plain), ("upsert", RowFormat::Upsert)];
-const ENCODES: &[&str] = &["json", "csv", "parquet", "native", "bytes", "avro", "protobuf"];
+const ENCODES: &[&str] = &["json", "csv", "parquet", "native", "bytes"];
 
 pub(super) fn bind(
     registry: &Registry,
@@ -170,7 +170,8 @@ fn unknown_option(stage: &Stage, specs: &[OptionSpec], option: &WithOption) -> U
     let known = || COMMON.iter().copied().chain(specs.iter().map(|spec| spec.name));
     let connector = connector_of(&stage.read).unwrap_or_default();
     let message = format!("connector \"{connector}\" has no option \"{}\"", option.name);
-    let hint = match nearest(&option.name, known()) {
+    // Nobody means a prefix such as properties.*.
+    let hint = match nearest(&option.name, known().filter(|name| !name.ends_with('*'))) {
         _ if option.name.starts_with("scan.startup.") => "Say START AT instead.".to_owned(),
         Some(near) => format!("Perhaps you meant the option \"{near}\"."),
         None => format!("Its options are {}.", known().collect::<Vec<_>>().join(", ")),
