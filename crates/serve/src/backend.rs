@@ -1,4 +1,5 @@
-//! What the front end needs of the rest, and nothing more: the engine's names, and how a relation's rows are read.
+//! What the front end needs of the rest, and nothing more: the engine's names, and how a relation's
+//! rows are read.
 
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{Schema, SchemaRef};
@@ -16,8 +17,8 @@ pub(crate) use segue_engine::{
 pub(crate) use segue_flow::RelationVersion;
 pub(crate) use segue_plan::tables::{compatibility_rows, connector_rows};
 
-/// The rows of a version, batch by batch, under the schema that the catalog gives them: a version's own columns
-/// may all be NULL.
+/// The rows of a version, batch by batch, under the schema that the catalog gives them: a version's own
+/// columns may all be NULL.
 pub(crate) fn chunks(
     version: &RelationVersion,
     schema: &SchemaRef,
@@ -26,8 +27,12 @@ pub(crate) fn chunks(
     version.batches().map(move |batch| {
         let options =
             arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        RecordBatch::try_new_with_options(SchemaRef::clone(&schema), batch.columns().to_vec(), &options)
-            .expect("a relation holds what its object declares")
+        RecordBatch::try_new_with_options(
+            SchemaRef::clone(&schema),
+            batch.columns().to_vec(),
+            &options,
+        )
+        .expect("a relation holds what its object declares")
     })
 }
 

@@ -1,4 +1,5 @@
-//! Errors as the user sees them: DataFusion's in PostgreSQL's words, and those that are the front end's own.
+//! Errors as the user sees them: DataFusion's in PostgreSQL's words, and those that are the front end's
+//! own.
 
 use datafusion::common::DataFusionError;
 use segue_types::{SqlState, UserError};

@@ -1,13 +1,14 @@
 //! The front end: PostgreSQL's protocol, statements, SELECT, `pg_catalog` and the system relations.
 //!
 //! ```text
-//! protocol (bytes ↔ messages) ─▶ statements (one file per kind) ─▶ plan (DataFusion over one version) ─▶ encode
-//!                                         └─▶ engine (DDL, writes)        └─▶ catalog (what clients ask about)
+//! protocol: bytes ↔ messages ─▶ statements: one file per kind ─▶ plan: DataFusion over one version ─▶ encode
+//!                                  └─▶ engine: DDL, writes        └─▶ catalog: what clients ask about
 //! ```
 //!
 //! Words defined here: *session*, *portal*, *cursor*, *setting*, *reading* (what one statement reads).
-//! Invariants: a query reads one published version from its first row to its last; a statement's future is never
-//! dropped half way; an error that a client sees has passed through [`segue_types::UserError`].
+//! Invariants: a query reads one published version from its first row to its last; a statement's future
+//! is never dropped half way; an error that a client sees has passed through
+//! [`segue_types::UserError`].
 
 mod backend;
 mod catalog;

@@ -65,7 +65,13 @@ impl RowStream {
         text: Arc<str>,
     ) -> RowStream {
         let batches = batches.map(move |batch| batch.map_err(|error| user_error(&error, &text)));
-        RowStream { schema, verb: "SELECT", batches: Mutex::new(batches.boxed()), pending: None, sent: 0 }
+        RowStream {
+            schema,
+            verb: "SELECT",
+            batches: Mutex::new(batches.boxed()),
+            pending: None,
+            sent: 0,
+        }
     }
 
     /// Rows that are all there.

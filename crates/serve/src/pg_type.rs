@@ -133,7 +133,10 @@ pub(crate) fn type_modifier(ty: &SqlType) -> i32 {
 }
 
 /// The description of a result's columns.
-pub(crate) fn row_description(fields: &arrow::datatypes::Fields, formats: &[Format]) -> RowDescription {
+pub(crate) fn row_description(
+    fields: &arrow::datatypes::Fields,
+    formats: &[Format],
+) -> RowDescription {
     let describe = |(index, field): (usize, &arrow::datatypes::FieldRef)| {
         let ty = pg_type_of(field);
         let modifier = sql_type_of(field).as_ref().map_or(-1, type_modifier);

@@ -1,6 +1,7 @@
 //! Prepared statements and portals: Parse, Bind and Describe of the extended protocol.
 //!
-//! Words: *prepared statement* (a text, its parameters' types, its columns), *portal* (one run of it with values).
+//! Words: *prepared statement* (a text, its parameters' types, its columns), *portal* (one run of it
+//! with values).
 //! Invariant: a cached plan is used only with the catalog that it was made for.
 
 use std::sync::Arc;

@@ -101,9 +101,10 @@ async fn occupied(stream: TcpStream, shared: Arc<Shared>, _place: OwnedSemaphore
 async fn refuse(stream: TcpStream, shared: Arc<Shared>, _turn: OwnedSemaphorePermit) {
     let mut wire = Wire::new(stream);
     if crate::protocol::await_startup(&mut wire, &shared).await {
-        let error = UserError::new(SqlState::TOO_MANY_CONNECTIONS, "sorry, too many clients already");
+        let error =
+            UserError::new(SqlState::TOO_MANY_CONNECTIONS, "sorry, too many clients already");
         // A client that is gone need not be told.
-        let _ = wire.push(error_response(Severity::Fatal, &error));
+        let _ = wire.push(&error_response(Severity::Fatal, &error));
     }
     wire.close().await;
 }

@@ -1,8 +1,8 @@
 //! A session: what one client has set, prepared, opened and begun.
 //!
 //! Words: *prepared statement*, *portal*, *cursor*, *transaction block*.
-//! Invariant: inside a transaction block reads stay on the version that the block's first statement saw, until
-//! the session itself writes; a failed block answers nothing but its end.
+//! Invariant: inside a transaction block reads stay on the version that the block's first statement
+//! saw, until the session itself writes; a failed block answers nothing but its end.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use crate::plan::{Identity, Planner, Reading, SnapshotCell, session_state};
 use crate::prepared::{Portal, Prepared};
 use crate::settings::Settings;
 
-/// The state of a transaction block. Blocks give reads one version; writes are done at once, since Segue has
-/// no rollback.
+/// The state of a transaction block. Blocks give reads one version; writes are done at once, since
+/// Segue has no rollback.
 #[derive(Default)]
 pub(crate) enum Transaction {
     #[default]

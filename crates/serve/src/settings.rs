@@ -1,7 +1,7 @@
 //! Session settings: what SET, RESET and SHOW know, with PostgreSQL's names and RisingWave's.
 //!
-//! A *known* setting has a default and is shown; an *ignored* one is RisingWave's, accepted and kept but without
-//! effect. Anything else is an error that names the nearest known one.
+//! A *known* setting has a default and is shown; an *ignored* one is RisingWave's, accepted and kept
+//! but without effect. Anything else is an error that names the nearest known one.
 
 use std::collections::BTreeMap;
 
@@ -211,7 +211,8 @@ fn checked(known: &Known, value: &str) -> Result<String, UserError> {
             None => Err(invalid().with_hint("Give a name such as Europe/Berlin, or an offset.")),
         },
         ("client_encoding", _) => {
-            match value.to_ascii_lowercase().replace('-', "").as_str() {
+            // asyncpg sends the name in quotes.
+            match value.to_ascii_lowercase().replace(['-', '\''], "").as_str() {
                 // What is asked for is repeated; the bytes are UTF-8 in every case.
                 "utf8" | "unicode" | "sqlascii" | "sql_ascii" => Ok("UTF8".to_owned()),
                 _ => Err(invalid().with_hint("Only UTF8 is spoken.")),

@@ -7,7 +7,8 @@ use support::Server;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 async fn rows(client: &Client, sql: &str) -> Vec<Vec<String>> {
-    let messages = client.simple_query(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+    let messages =
+        client.simple_query(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
     let row = |message| match message {
         SimpleQueryMessage::Row(row) => {
             Some((0..row.len()).map(|i| row.get(i).unwrap_or_default().to_owned()).collect())
@@ -35,7 +36,8 @@ async fn server_with_objects() -> (Server, Client) {
 const LIST: &str = "SELECT n.nspname as \"Schema\", c.relname as \"Name\",
   CASE c.relkind WHEN 'r' THEN 'table' WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view'
   WHEN 'i' THEN 'index' WHEN 'S' THEN 'sequence' WHEN 't' THEN 'TOAST table'
-  WHEN 'f' THEN 'foreign table' WHEN 'p' THEN 'partitioned table' WHEN 'I' THEN 'partitioned index' END as \"Type\",
+  WHEN 'f' THEN 'foreign table' WHEN 'p' THEN 'partitioned table' WHEN 'I' THEN 'partitioned index'
+  END as \"Type\",
   pg_catalog.pg_get_userbyid(c.relowner) as \"Owner\"
 FROM pg_catalog.pg_class c
      LEFT JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -124,10 +126,7 @@ WHERE c.oid = '{oid}' AND c.oid = i.indrelid AND i.indexrelid = c2.oid"
 #[tokio::test(flavor = "multi_thread")]
 async fn definitions_and_standard_views_tell_the_same() {
     let (server, client) = server_with_objects().await;
-    assert_eq!(
-        rows(&client, "SELECT matviewname FROM pg_matviews").await,
-        [["m"]]
-    );
+    assert_eq!(rows(&client, "SELECT matviewname FROM pg_matviews").await, [["m"]]);
     let definition = rows(&client, "SELECT pg_get_viewdef('w'::regclass, true)").await;
     assert!(definition[0][0].contains("SELECT id, v FROM t"), "{definition:?}");
     assert_eq!(
@@ -140,11 +139,16 @@ async fn definitions_and_standard_views_tell_the_same() {
         [["id", "integer", "NO"], ["v", "text", "YES"], ["n", "numeric", "NO"]]
     );
     assert_eq!(
-        rows(&client, "SELECT table_name, table_type FROM information_schema.tables
-             WHERE table_schema = 'public' ORDER BY 1").await,
+        rows(
+            &client,
+            "SELECT table_name, table_type FROM information_schema.tables
+             WHERE table_schema = 'public' ORDER BY 1"
+        )
+        .await,
         [["m", "MATERIALIZED VIEW"], ["t", "BASE TABLE"], ["w", "VIEW"]]
     );
-    let session = "SELECT current_setting('server_version_num'), current_database(), current_schema()";
+    let session =
+        "SELECT current_setting('server_version_num'), current_database(), current_schema()";
     assert_eq!(rows(&client, session).await, [["150000", "dev", "public"]]);
     let version = rows(&client, "SELECT version()").await;
     assert!(version[0][0].starts_with("PostgreSQL 15.0 "), "{version:?}");

@@ -5,12 +5,17 @@ mod support;
 use bytes::Bytes;
 use futures::{SinkExt, TryStreamExt};
 use segue_serve::ServeConfig;
-use support::{DEADLINE, Server, state_of};
+use support::{DEADLINE, Server};
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
 const LONG: &str = "SELECT count(*) FROM generate_series(1, 1000000) a, generate_series(1, 1000000) b \
                     WHERE a.value + b.value = 3";
+
+/// The SQLSTATE of a failed statement.
+fn state_of(error: &tokio_postgres::Error) -> &str {
+    error.code().map_or("", |code| code.code())
+}
 
 async fn texts(client: &Client, sql: &str) -> Vec<Vec<Option<String>>> {
     let messages = client.simple_query(sql).await.expect("it succeeds");
@@ -28,10 +33,14 @@ async fn a_row_comes_back_as_it_was_written_in_text_and_in_binary() {
     let server = Server::start(ServeConfig::default()).await;
     let client = server.connect().await;
     client
-        .batch_execute("CREATE TABLE t (id BIGINT PRIMARY KEY, v TEXT, d DOUBLE PRECISION, b BOOLEAN, a INT[])")
+        .batch_execute(
+            "CREATE TABLE t
+             (id BIGINT PRIMARY KEY, v TEXT, d DOUBLE PRECISION, b BOOLEAN, a INT[])",
+        )
         .await
         .expect("the table is made");
-    let insert = client.prepare("INSERT INTO t VALUES ($1, $2, $3, $4, $5)").await.expect("prepared");
+    let insert =
+        client.prepare("INSERT INTO t VALUES ($1, $2, $3, $4, $5)").await.expect("prepared");
     let types: Vec<Type> = insert.params().to_vec();
     assert_eq!(types, [Type::INT8, Type::TEXT, Type::FLOAT8, Type::BOOL, Type::INT4_ARRAY]);
     for id in 0..5_i64 {
@@ -181,9 +190,7 @@ async fn a_cancel_request_ends_a_long_query_and_leaves_the_session_usable() {
     };
     assert_eq!(state_of(&result.expect_err("cancelled")), "57014");
     // A late request may still meet the next statement.
-    let usable = async {
-        while client.simple_query("SELECT 1").await.is_err() {}
-    };
+    let usable = async { while client.simple_query("SELECT 1").await.is_err() {} };
     tokio::time::timeout(DEADLINE, usable).await.expect("the session goes on");
     server.finish().await;
 }

@@ -1,11 +1,12 @@
-//! System relations as data: columns by name and kind, rows of cells. They are small; what is large is not here.
+//! System relations as data: columns by name and kind, rows of cells. They are small; what is large is
+//! not here.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, BooleanBuilder, Float32Builder, Int16Builder, Int32Builder,
-    Int64Builder, ListBuilder, RecordBatch, StringBuilder, TimestampMicrosecondBuilder,
+    ArrayRef, BooleanBuilder, Float32Builder, Int16Builder, Int32Builder, Int64Builder,
+    ListBuilder, RecordBatch, StringBuilder, TimestampMicrosecondBuilder,
 };
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
@@ -136,7 +137,12 @@ impl Relation {
     pub(super) fn batch(&self, schema: &SchemaRef, rows: &[Row]) -> RecordBatch {
         let arrays = self.columns.iter().enumerate().map(|(index, (_, kind))| {
             let cells = rows.iter().map(|row| {
-                assert_eq!(row.len(), self.columns.len(), "a row of {} has another width", self.name);
+                assert_eq!(
+                    row.len(),
+                    self.columns.len(),
+                    "a row of {} has another width",
+                    self.name
+                );
                 &row[index]
             });
             kind.array(cells)
@@ -221,14 +227,16 @@ impl Kind {
             Kind::SmallInts => {
                 let mut builder = ListBuilder::new(Int16Builder::new());
                 cells.for_each(|cell| {
-                    builder.append_option(cell.integers().map(|v| v.iter().map(|v| Some(*v as i16))));
+                    builder
+                        .append_option(cell.integers().map(|v| v.iter().map(|v| Some(*v as i16))));
                 });
                 Arc::new(builder.finish())
             }
             Kind::Oids => {
                 let mut builder = ListBuilder::new(Int32Builder::new());
                 cells.for_each(|cell| {
-                    builder.append_option(cell.integers().map(|v| v.iter().map(|v| Some(*v as i32))));
+                    builder
+                        .append_option(cell.integers().map(|v| v.iter().map(|v| Some(*v as i32))));
                 });
                 Arc::new(builder.finish())
             }

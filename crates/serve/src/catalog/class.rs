@@ -1,4 +1,5 @@
-//! pg_class: tables, views, materialized views, sources (as foreign tables, so that psql lists them), key indexes.
+//! pg_class: tables, views, materialized views, sources (as foreign tables, so that psql lists them),
+//! key indexes.
 
 use segue_catalog::{Catalog, Object, RelationKind};
 
@@ -119,8 +120,8 @@ fn classes(view: &View<'_>) -> Vec<Row> {
     rows
 }
 
-/// Whether an object shows a primary key. Of a source it is declared, but nothing is stored that an index could
-/// be on; of a materialized view it is derived, and PostgreSQL has no such thing.
+/// Whether an object shows a primary key. Of a source it is declared, but nothing is stored that an
+/// index could be on; of a materialized view it is derived, and PostgreSQL has no such thing.
 pub(super) fn has_index(object: &Object) -> bool {
     object.relation_kind() == RelationKind::Table && !object.key.is_empty()
 }

@@ -76,7 +76,11 @@ pub(super) const RELATIONS: &[Relation] = &[
     Relation { name: "pg_shadow", columns: USER_COLUMNS, source: Source::Catalog(users) },
     Relation {
         name: "pg_group",
-        columns: &[("groname", Kind::Text), ("grosysid", Kind::Oid("oid")), ("grolist", Kind::Oids)],
+        columns: &[
+            ("groname", Kind::Text),
+            ("grosysid", Kind::Oid("oid")),
+            ("grolist", Kind::Oids),
+        ],
         source: Source::Catalog(|_| Vec::new()),
     },
     Relation {

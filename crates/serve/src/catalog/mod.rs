@@ -1,7 +1,8 @@
 //! What clients ask about: `pg_catalog`, `information_schema` and the system relations in schema `segue`.
 //!
-//! A *system relation* has a fixed schema; its rows are made when it is scanned, from the version that the statement
-//! reads and from what the engine tells. What never changes comes from a real PostgreSQL's catalog.
+//! A *system relation* has a fixed schema; its rows are made when it is scanned, from the version that
+//! the statement reads and from what the engine tells. What never changes comes from a real
+//! PostgreSQL's catalog.
 //! Invariant: OIDs are derived from object ids, so they are the same after a restart.
 
 mod attribute;
@@ -156,8 +157,7 @@ impl TableProvider for SystemTable {
         let batch =
             self.batch().await.map_err(|error| DataFusionError::External(Box::new(error)))?;
         let schema = Arc::clone(&self.schema);
-        let source =
-            MemorySourceConfig::try_new_exec(&[vec![batch]], schema, projection.cloned())?;
+        let source = MemorySourceConfig::try_new_exec(&[vec![batch]], schema, projection.cloned())?;
         Ok(source)
     }
 }

@@ -1,13 +1,12 @@
-//! Schema `segue`: sources, stages, splits, jobs, checkpoints, connectors, compatibility, dead letters, operators.
+//! Schema `segue`: sources, stages, splits, jobs, checkpoints, connectors, compatibility, dead letters,
+//! operators.
 
 use segue_catalog::RelationKind;
 use segue_types::ObjectId;
 
 use super::View;
 use super::cells::{Cell, Kind, Relation, Row, Source, row};
-use crate::backend::{
-    DeadLetter, Status, compatibility_rows, connector_rows, shown_definition,
-};
+use crate::backend::{DeadLetter, Status, compatibility_rows, connector_rows, shown_definition};
 
 pub(super) const RELATIONS: &[Relation] = &[
     Relation {
@@ -144,7 +143,9 @@ fn name(view: &View<'_>, id: ObjectId) -> String {
 fn sources(view: &View<'_>) -> Vec<Row> {
     let objects = view.reading.published.catalog.iter();
     objects
-        .filter(|object| object.relation_kind() == RelationKind::Source || !object.stages().is_empty())
+        .filter(|object| {
+            object.relation_kind() == RelationKind::Source || !object.stages().is_empty()
+        })
         .map(|object| {
             let definition = shown_definition(object, view.cell.engine().registry());
             row![

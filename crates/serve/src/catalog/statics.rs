@@ -4,8 +4,9 @@ use std::sync::{Arc, LazyLock};
 
 use datafusion_pg_catalog::pg_catalog::{ArrowTable, PgCatalogStaticTables};
 
-static TABLES: LazyLock<PgCatalogStaticTables> =
-    LazyLock::new(|| PgCatalogStaticTables::try_new().expect("the embedded tables are well formed"));
+static TABLES: LazyLock<PgCatalogStaticTables> = LazyLock::new(|| {
+    PgCatalogStaticTables::try_new().expect("the embedded tables are well formed")
+});
 
 macro_rules! statics {
     ($($name:ident)*) => {

@@ -43,8 +43,8 @@ pub(super) fn write(column: &Column, row: usize, style: &Style, out: &mut BytesM
     }
 }
 
-/// The 16 bytes of the hexadecimal digits. Stored UUIDs have been checked; what a query put together has not,
-/// and its missing digits read as zero.
+/// The 16 bytes of the hexadecimal digits. Stored UUIDs have been checked; what a query put together
+/// has not, and its missing digits read as zero.
 fn uuid(text: &str, out: &mut BytesMut) {
     let value = text
         .bytes()

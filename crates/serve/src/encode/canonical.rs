@@ -1,5 +1,5 @@
-//! The canonical Arrow types: what a query may compute is wider than what the writers know, so whole columns
-//! are cast to the nearest type that they know.
+//! The canonical Arrow types: what a query may compute is wider than what the writers know, so whole
+//! columns are cast to the nearest type that they know.
 
 use std::sync::Arc;
 
@@ -20,7 +20,9 @@ pub(super) fn canonical_type(ty: &DataType) -> Option<DataType> {
             DataType::Decimal128(*precision, *scale)
         }
         DataType::Float16 => DataType::Float32,
-        DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => DataType::Binary,
+        DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
+            DataType::Binary
+        }
         DataType::Date64 => DataType::Date32,
         DataType::Time32(_) | DataType::Time64(_) => DataType::Time64(TimeUnit::Microsecond),
         DataType::Timestamp(_, zone) => DataType::Timestamp(TimeUnit::Microsecond, zone.clone()),
@@ -34,9 +36,9 @@ pub(super) fn canonical_type(ty: &DataType) -> Option<DataType> {
         | DataType::ListView(item)
         | DataType::LargeListView(item)
         | DataType::FixedSizeList(item, _) => DataType::List(canonical_field(item)?),
-        DataType::Struct(members) => DataType::Struct(
-            members.iter().map(|member| canonical_field(member)).collect::<Option<_>>()?,
-        ),
+        DataType::Struct(members) => {
+            DataType::Struct(members.iter().map(canonical_field).collect::<Option<_>>()?)
+        }
         DataType::Boolean
         | DataType::Int16
         | DataType::Int32

@@ -107,4 +107,3 @@ fn text_values(ty: &Type, values: StringArray) -> Values {
         _ => Values::Text(values),
     }
 }
-

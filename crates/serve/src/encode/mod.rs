@@ -89,7 +89,13 @@ impl Rows {
     }
 
     /// Writes row `row` as fields of text, `None` for NULL: for COPY and cursors that print.
-    pub(crate) fn text(&self, row: usize, column: usize, style: &Style, out: &mut BytesMut) -> bool {
+    pub(crate) fn text(
+        &self,
+        row: usize,
+        column: usize,
+        style: &Style,
+        out: &mut BytesMut,
+    ) -> bool {
         let (column, _) = &self.columns[column];
         if column.is_null(row) {
             return false;

@@ -3,25 +3,23 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array,
-    Int16Array, Int32Array, Int64Array, IntervalMonthDayNanoArray, ListArray, NullArray,
-    RecordBatch, StringArray, StringViewArray, StructArray, Time64MicrosecondArray,
+    Array, ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, Float32Array,
+    Float64Array, Int16Array, Int32Array, Int64Array, IntervalMonthDayNanoArray, ListArray,
+    NullArray, RecordBatch, StringArray, StringViewArray, StructArray, Time64MicrosecondArray,
     TimestampMicrosecondArray, UInt64Array,
 };
-use arrow::datatypes::{
-    DataType, Field, Int32Type, IntervalMonthDayNano, Schema, TimeUnit,
-};
+use arrow::datatypes::{DataType, Field, Int32Type, IntervalMonthDayNano, Schema, TimeUnit};
 use bytes::BytesMut;
 use segue_types::SqlType;
 
 use super::{Column, Format, Rows, Style, Zone, to_text};
 
 fn text(field: &Field, array: ArrayRef) -> Vec<String> {
-    text_in(Zone::Utc, field, array)
+    text_in(Zone::Utc, field, &array)
 }
 
-fn text_in(zone: Zone, field: &Field, array: ArrayRef) -> Vec<String> {
-    let column = Column::new(field, &array).expect("it can be shown");
+fn text_in(zone: Zone, field: &Field, array: &ArrayRef) -> Vec<String> {
+    let column = Column::new(field, array).expect("it can be shown");
     let style = Style { zone };
     (0..array.len())
         .map(|row| to_text(&column, row, &style).unwrap_or_else(|| "NULL".to_owned()))
@@ -46,7 +44,10 @@ fn binary(field: &Field, array: ArrayRef) -> Vec<u8> {
 fn numbers_are_printed_as_postgres_prints_them() {
     assert_eq!(of(&SqlType::Boolean, Arc::new(BooleanArray::from(vec![true, false]))), ["t", "f"]);
     assert_eq!(of(&SqlType::SmallInt, Arc::new(Int16Array::from(vec![-7]))), ["-7"]);
-    assert_eq!(of(&SqlType::BigInt, Arc::new(Int64Array::from(vec![i64::MIN]))), [i64::MIN.to_string()]);
+    assert_eq!(
+        of(&SqlType::BigInt, Arc::new(Int64Array::from(vec![i64::MIN]))),
+        [i64::MIN.to_string()]
+    );
     let doubles = [
         (0.1, "0.1"),
         (-0.0, "-0"),
@@ -90,8 +91,9 @@ fn numerics_keep_all_38_digits_and_their_scale() {
 #[test]
 fn a_binary_numeric_is_groups_of_four_digits() {
     let encode = |value: i128, scale: i8| {
-        let array =
-            Decimal128Array::from(vec![value]).with_precision_and_scale(38, scale).expect("it fits");
+        let array = Decimal128Array::from(vec![value])
+            .with_precision_and_scale(38, scale)
+            .expect("it fits");
         binary(&Field::new("c", DataType::Decimal128(38, scale), true), Arc::new(array))
     };
     // 12345.678: groups 1, 2345, 6780; weight 1; positive; scale 3.
@@ -116,11 +118,12 @@ fn times_are_printed_in_iso_style_and_in_the_zone_of_the_session() {
         of(&SqlType::Timestamp, timestamp),
         ["1969-12-31 23:59:59.999999", "2024-02-29 00:00:00.5"]
     );
-    let zoned: ArrayRef = Arc::new(TimestampMicrosecondArray::from(moments).with_timezone("+00:00"));
+    let zoned: ArrayRef =
+        Arc::new(TimestampMicrosecondArray::from(moments).with_timezone("+00:00"));
     let field = SqlType::Timestamptz.field("c", true);
     assert_eq!(text(&field, Arc::clone(&zoned))[1], "2024-02-29 00:00:00.5+00:00");
     let kolkata = Zone::parse("Asia/Kolkata").expect("a zone");
-    assert_eq!(text_in(kolkata, &field, zoned)[1], "2024-02-29 05:30:00.5+05:30");
+    assert_eq!(text_in(kolkata, &field, &zoned)[1], "2024-02-29 05:30:00.5+05:30");
 }
 
 #[test]

@@ -12,7 +12,9 @@ pub(super) fn write(column: &Column, row: usize, style: &Style, out: &mut BytesM
     match &column.values {
         Values::Boolean(values) => out.put_u8(if values.value(row) { b't' } else { b'f' }),
         Values::SmallInt(values) => integer(values.value(row).into(), out),
-        Values::Integer(values) if is_unsigned(column) => integer(values.value(row).cast_unsigned().into(), out),
+        Values::Integer(values) if is_unsigned(column) => {
+            integer(values.value(row).cast_unsigned().into(), out)
+        }
         Values::Integer(values) => integer(values.value(row).into(), out),
         Values::BigInt(values) => integer(values.value(row), out),
         Values::Real(values) => float::write_f32(values.value(row), out),

@@ -1,5 +1,5 @@
-//! SUM and AVG with the result types that materialized views give them, and PostgreSQL: the sum of bigints is a
-//! numeric, which cannot overflow, and the average of whole numbers is one.
+//! SUM and AVG with the result types that materialized views give them, and PostgreSQL: the sum of
+//! bigints is a numeric, which cannot overflow, and the average of whole numbers is one.
 //!
 //! The argument is cast so that DataFusion's own function, run on the cast type, has the right result type.
 
@@ -102,7 +102,10 @@ impl AggregateUDFImpl for Typed {
         self.inner.create_groups_accumulator(args)
     }
 
-    fn create_sliding_accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+    fn create_sliding_accumulator(
+        &self,
+        args: AccumulatorArgs<'_>,
+    ) -> Result<Box<dyn Accumulator>> {
         self.inner.create_sliding_accumulator(args)
     }
 

@@ -89,16 +89,15 @@ const ZERO: &[&str] = &[
 
 /// All of them.
 pub(super) fn functions() -> Vec<ScalarUDF> {
-    let booleans = TRUE
-        .iter()
-        .map(|name| (*name, true))
-        .chain(FALSE.iter().map(|name| (*name, false)))
-        .map(|(name, value)| {
-            function(name, DataType::Boolean, move |_, rows| {
-                let array: ArrayRef = Arc::new(BooleanArray::from(vec![value; rows]));
-                Ok(array)
-            })
-        });
+    let booleans =
+        TRUE.iter().map(|name| (*name, true)).chain(FALSE.iter().map(|name| (*name, false))).map(
+            |(name, value)| {
+                function(name, DataType::Boolean, move |_, rows| {
+                    let array: ArrayRef = Arc::new(BooleanArray::from(vec![value; rows]));
+                    Ok(array)
+                })
+            },
+        );
     let texts = EMPTY_TEXT
         .iter()
         .map(|name| (*name, ""))

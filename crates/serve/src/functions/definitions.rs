@@ -16,7 +16,7 @@ use crate::plan::SnapshotCell;
 /// All of them.
 pub(super) fn functions(cell: &Arc<SnapshotCell>) -> Vec<ScalarUDF> {
     vec![
-        of_object("pg_get_viewdef", cell, |object| view_definition(object)),
+        of_object("pg_get_viewdef", cell, view_definition),
         of_object("pg_get_indexdef", cell, |object| Some(index_definition(object))),
         of_object("pg_get_constraintdef", cell, |object| Some(constraint_definition(object))),
         by_name("to_regclass", cell, class_oid),

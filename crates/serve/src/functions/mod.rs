@@ -1,7 +1,7 @@
 //! Functions that PostgreSQL's clients call and DataFusion does not have.
 //!
-//! Most answer a constant: there is one role, one database, no triggers, no sequences. Those that tell something of
-//! the catalog or of the session are registered for each session.
+//! Most answer a constant: there is one role, one database, no triggers, no sequences. Those that tell
+//! something of the catalog or of the session are registered for each session.
 
 mod aggregates;
 mod checked;
@@ -10,7 +10,6 @@ mod definitions;
 mod session;
 mod simple;
 mod size;
-mod typed_text;
 
 use std::sync::Arc;
 
@@ -25,8 +24,7 @@ use datafusion_pg_catalog::pg_catalog::quote_ident_udf::{
     create_parse_ident_udf, create_quote_ident_udf,
 };
 
-pub(crate) use checked::{checked, rounded};
-pub(crate) use typed_text::{JSONB, UUID};
+pub(crate) use checked::checked;
 
 use crate::plan::{Identity, SnapshotCell};
 
@@ -40,9 +38,6 @@ pub(crate) fn register_shared(state: &mut SessionState) {
         create_array_lower_udf(),
     ];
     let ours = constants::functions().into_iter().chain(size::functions());
-    let signum = state.udf("signum").expect("DataFusion has it");
-    register(state, signum.as_ref().clone().with_aliases(["sign"]));
-    let ours = ours.chain(typed_text::functions());
     for function in ready_made.into_iter().chain(ours) {
         register(state, function);
     }
@@ -50,9 +45,7 @@ pub(crate) fn register_shared(state: &mut SessionState) {
         state.register_udf(function).expect("a session's registry takes every function");
     }
     for function in aggregates::functions() {
-        state
-            .register_udaf(Arc::new(function))
-            .expect("a session's registry takes every function");
+        state.register_udaf(Arc::new(function)).expect("a session's registry takes every function");
     }
     state.register_udtf("pg_get_keywords", crate::catalog::keywords());
 }

@@ -6,9 +6,7 @@
 use std::sync::Weak;
 
 use async_trait::async_trait;
-use datafusion::catalog::{
-    CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider,
-};
+use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider};
 use datafusion::common::DataFusionError;
 use datafusion::datasource::ViewTable;
 use datafusion::execution::SessionState;

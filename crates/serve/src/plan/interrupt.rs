@@ -1,5 +1,5 @@
-//! Joins that multiply: they can compute for hours between two batches, so they are made to yield, and their
-//! condition looks at the statement's token.
+//! Joins that multiply: they can compute for hours between two batches, so they are made to yield, and
+//! their condition looks at the statement's token.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -32,7 +32,8 @@ pub(super) fn interruptible(
             return Ok(Transformed::no(node));
         };
         let filter = join.filter().map(|filter| {
-            let watched = Watched { inner: Arc::clone(filter.expression()), cancel: cancel.clone() };
+            let watched =
+                Watched { inner: Arc::clone(filter.expression()), cancel: cancel.clone() };
             JoinFilter::new(
                 Arc::new(watched),
                 filter.column_indices().to_vec(),

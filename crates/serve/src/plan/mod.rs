@@ -1,7 +1,7 @@
 //! Planning and running queries with DataFusion, over the relations of one published version.
 //!
-//! Each session has a DataFusion state whose tables look the version up at the moment they are scanned, so a
-//! prepared plan outlives epochs and is made anew only when the catalog changes.
+//! Each session has a DataFusion state whose tables look the version up at the moment they are scanned,
+//! so a prepared plan outlives epochs and is made anew only when the catalog changes.
 //! Words: *snapshot cell* (the version that the running statement reads).
 
 mod catalog;

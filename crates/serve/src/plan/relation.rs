@@ -1,5 +1,5 @@
-//! A table or materialized view as a DataFusion table: its schema is the catalog's, its rows are those of the
-//! version that the running statement reads.
+//! A table or materialized view as a DataFusion table: its schema is the catalog's, its rows are those
+//! of the version that the running statement reads.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! What PostgreSQL's clients write and DataFusion reads otherwise, rewritten in the syntax tree.
 //!
-//! Users' queries get the rules that keep their meaning; only queries on the catalogs get those that are made
-//! for what psql and drivers send.
+//! Users' queries get the rules that keep their meaning; only queries on the catalogs get those that
+//! are made for what psql and drivers send.
 
 use std::ops::ControlFlow;
 use std::sync::LazyLock;
@@ -12,12 +12,10 @@ use datafusion_pg_catalog::sql::rules::{
     RewritePgCatalogOperator, SqlStatementRewriteRule, StripCallableQualifier, StripCollate,
 };
 use sqlparser::ast::{
-    CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, ObjectName, Query, Select, SelectItem, SetExpr, Statement,
-    TableFactor, Value, VisitMut, VisitorMut, visit_expressions_mut,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
+    ObjectName, Query, Select, SelectItem, SetExpr, Statement, TableFactor, VisitMut, VisitorMut,
+    visit_expressions_mut,
 };
-
-use crate::functions::{JSONB, UUID};
 
 static COMPATIBILITY: LazyLock<PostgresCompatibilityParser> =
     LazyLock::new(PostgresCompatibilityParser::new);
@@ -38,76 +36,15 @@ pub(crate) fn for_query(statement: Statement) -> Statement {
         &RewritePgCatalogOperator,
     ];
     let mut statement = rules.iter().fold(statement, |statement, rule| rule.rewrite(statement));
-    let _: ControlFlow<()> = visit_expressions_mut(&mut statement, |expr| {
-        literal(expr);
-        ControlFlow::Continue(())
-    });
+    segue_plan::dialect::rewrite(&mut statement);
     statement
 }
 
-/// Literals and casts that DataFusion would read in its own way, or not at all.
-fn literal(expr: &mut Expr) {
-    match expr {
-        Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr: inner, data_type, .. } => {
-            if let Some(function) = text_type(data_type) {
-                let inner = std::mem::replace(inner.as_mut(), Expr::value(Value::Null));
-                *expr = call(function, inner);
-            }
-        }
-        Expr::TypedString(typed) => {
-            let text = Expr::Value(typed.value.clone());
-            *expr = match text_type(&typed.data_type) {
-                Some(function) => call(function, text),
-                None => cast(text, typed.data_type.clone()),
-            };
-        }
-        // `INTERVAL '1 year 2 months'`; with a field behind it DataFusion's reading is right.
-        Expr::Interval(interval) if interval.leading_field.is_none() => {
-            if let Expr::Value(value) = interval.value.as_ref()
-                && let Value::SingleQuotedString(_) = &value.value
-            {
-                let interval_type = DataType::Interval { fields: None, precision: None };
-                *expr = cast(Expr::Value(value.clone()), interval_type);
-            }
-        }
-        // A number with an exponent may be larger than any numeric.
-        Expr::Value(value) => {
-            if let Value::Number(number, _) = &value.value
-                && number.contains(['e', 'E'])
-            {
-                let text = Expr::value(Value::SingleQuotedString(number.clone()));
-                *expr = cast(text, DataType::DoublePrecision);
-            }
-        }
-        _ => {}
-    }
-}
-
-/// The function that casts to a type that is held as text.
-fn text_type(ty: &DataType) -> Option<&'static str> {
-    match ty {
-        DataType::Uuid => Some(UUID),
-        DataType::JSON | DataType::JSONB => Some(JSONB),
-        _ => None,
-    }
-}
-
-fn cast(expr: Expr, data_type: DataType) -> Expr {
-    Expr::Cast {
-        kind: CastKind::Cast,
-        expr: Box::new(expr),
-        data_type,
-        array: false,
-        format: None,
-    }
-}
-
-/// A client's query on the catalogs as DataFusion reads it. Some are known by their text and are replaced whole.
+/// A client's query on the catalogs as DataFusion reads it. Some are known by their text and are
+/// replaced whole.
 pub(crate) fn for_catalog_query(text: &str, statement: Statement) -> Statement {
     let mut rewritten = match COMPATIBILITY.parse(text) {
-        Ok(mut statements) if statements.len() == 1 => {
-            statements.pop().expect("there is one")
-        }
+        Ok(mut statements) if statements.len() == 1 => statements.pop().expect("there is one"),
         _ => COMPATIBILITY.rewrite(statement),
     };
     let _: ControlFlow<()> = visit_expressions_mut(&mut rewritten, |expr| {
@@ -166,8 +103,8 @@ fn call(name: &str, argument: Expr) -> Expr {
     })
 }
 
-/// `ARRAY(SELECT e …)` as `(SELECT array_agg(e) …)`. Options are kept as texts already, so what psql makes of them
-/// by `pg_options_to_table(options)` is the options themselves.
+/// `ARRAY(SELECT e …)` as `(SELECT array_agg(e) …)`. Options are kept as texts already, so what psql
+/// makes of them by `pg_options_to_table(options)` is the options themselves.
 fn array_of_query(expr: &mut Expr) {
     let Expr::Function(function) = expr else { return };
     let FunctionArguments::Subquery(query) = &function.args else { return };

@@ -1,5 +1,5 @@
-//! Reading a version, batch by batch as the query asks for them: a LIMIT reads no more than it needs, and nothing is
-//! filtered before the query runs.
+//! Reading a version, batch by batch as the query asks for them: a LIMIT reads no more than it needs,
+//! and nothing is filtered before the query runs.
 
 use std::fmt;
 use std::sync::Arc;

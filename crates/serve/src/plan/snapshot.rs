@@ -9,7 +9,8 @@ use segue_types::ObjectId;
 use super::state::Identity;
 use crate::backend::{Engine, Published, RelationVersion};
 
-/// What one statement reads: a published version, and for DML the version of its target under the write lock.
+/// What one statement reads: a published version, and for DML the version of its target under the write
+/// lock.
 #[derive(Clone)]
 pub(crate) struct Reading {
     pub(crate) published: Arc<Published>,

@@ -11,7 +11,7 @@ use datafusion::prelude::{Expr, SessionConfig};
 use segue_plan::dialect::{Casts, Operators};
 
 use super::catalog::Databases;
-use super::semantics::PostgresSemantics;
+use super::semantics::CheckedArithmetic;
 use super::snapshot::SnapshotCell;
 use super::types::Types;
 use crate::settings::Settings;
@@ -47,8 +47,8 @@ static BASE: LazyLock<SessionState> = LazyLock::new(|| {
         .with_default_features()
         .with_type_planner(Arc::new(Types))
         .build();
-    state.add_analyzer_rule(Arc::new(PostgresSemantics));
     state.add_analyzer_rule(Arc::new(Casts));
+    state.add_analyzer_rule(Arc::new(CheckedArithmetic));
     crate::functions::register_shared(&mut state);
     state
 });

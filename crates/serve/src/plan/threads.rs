@@ -1,5 +1,5 @@
-//! Queries run on threads of their own: one that computes for long must not keep the protocol from answering, nor from
-//! hearing that it is to be cancelled.
+//! Queries run on threads of their own: one that computes for long must not keep the protocol from
+//! answering, nor from hearing that it is to be cancelled.
 //!
 //! Invariant: whoever drops the stream ends the query at its next batch.
 
@@ -18,6 +18,7 @@ use tokio::task::AbortHandle;
 static THREADS: LazyLock<Runtime> = LazyLock::new(|| {
     tokio::runtime::Builder::new_multi_thread()
         .thread_name("segue-query")
+        .thread_stack_size(segue_sql::STACK_BYTES)
         .enable_all()
         .build()
         .expect("the system gives a few threads")

@@ -69,7 +69,7 @@ async fn farewell(wire: &mut Wire, ended: Result<(), Ending>) {
     };
     if let Some(error) = error {
         // A client that is gone cannot be told.
-        let _ = wire.push(error_response(Severity::Fatal, &error));
+        let _ = wire.push(&error_response(Severity::Fatal, &error));
     }
     wire.close().await;
 }
@@ -81,25 +81,34 @@ pub(super) fn protocol_violation(message: impl Into<String>) -> UserError {
 
 /// The error that ends connections at shutdown.
 pub(super) fn shutting_down() -> UserError {
-    UserError::new(
-        SqlState::ADMIN_SHUTDOWN,
-        "terminating connection due to administrator command",
-    )
+    UserError::new(SqlState::ADMIN_SHUTDOWN, "terminating connection due to administrator command")
 }
 
 impl Client {
     async fn run(&mut self) -> Result<(), Ending> {
         loop {
-            self.wire.flush().await?;
-            let message = tokio::select! {
-                biased;
-                () = self.shutdown.cancelled() => return Err(Ending::Fatal(shutting_down())),
-                message = self.wire.read() => message?,
-            };
-            match message {
+            match self.next_message().await? {
                 None | Some(PgWireFrontendMessage::Terminate(_)) => return Ok(()),
                 Some(message) => self.answer(message).await?,
             }
+        }
+    }
+
+    /// The next message. Answers are sent before the client is waited for, and no sooner: what it has sent
+    /// together is answered together.
+    async fn next_message(&mut self) -> Result<Option<PgWireFrontendMessage>, Ending> {
+        if self.shutdown.is_cancelled() {
+            return Err(Ending::Fatal(shutting_down()));
+        }
+        if let Some(message) = self.wire.arrived()? {
+            self.wire.flush_if_full().await?;
+            return Ok(Some(message));
+        }
+        self.wire.flush().await?;
+        tokio::select! {
+            biased;
+            () = self.shutdown.cancelled() => Err(Ending::Fatal(shutting_down())),
+            message = self.wire.read() => Ok(message?),
         }
     }
 
@@ -118,6 +127,8 @@ impl Client {
             | PgWireFrontendMessage::CopyDone(_)
             | PgWireFrontendMessage::CopyFail(_) => Ok(()),
             _ if self.sync == Sync::Skipping => Ok(()),
+            // The client wants the answers so far, though it has sent more.
+            PgWireFrontendMessage::Flush(_) => Ok(self.wire.flush().await?),
             message if message.is_extended_query() => self.extended(message).await,
             _ => Err(Ending::Fatal(protocol_violation("unexpected message"))),
         }
@@ -130,16 +141,16 @@ impl Client {
             Transaction::Open { .. } => TransactionStatus::Transaction,
             Transaction::Failed => TransactionStatus::Error,
         };
-        self.push(PgWireBackendMessage::ReadyForQuery(ReadyForQuery::new(status)))
+        self.push(&PgWireBackendMessage::ReadyForQuery(ReadyForQuery::new(status)))
     }
 
-    pub(super) fn push(&mut self, message: PgWireBackendMessage) -> Result<(), Ending> {
+    pub(super) fn push(&mut self, message: &PgWireBackendMessage) -> Result<(), Ending> {
         Ok(self.wire.push(message)?)
     }
 
     /// Tells the client that its statement failed.
     pub(super) fn fail(&mut self, error: &UserError) -> Result<(), Ending> {
         self.session.failed();
-        self.push(error_response(Severity::Error, error))
+        self.push(&error_response(Severity::Error, error))
     }
 }

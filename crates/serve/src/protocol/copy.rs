@@ -23,7 +23,7 @@ impl Client {
     ) -> Result<Result<(), UserError>, Ending> {
         let width = copy.width();
         let response = CopyInResponse::new(0, width as i16, vec![0; width]);
-        self.push(PgWireBackendMessage::CopyInResponse(response))?;
+        self.push(&PgWireBackendMessage::CopyInResponse(response))?;
         self.wire.flush().await?;
         loop {
             let message = tokio::select! {
@@ -48,7 +48,8 @@ impl Client {
                 // Drivers send these behind the Execute that began the COPY.
                 Some(PgWireFrontendMessage::Flush(_) | PgWireFrontendMessage::Sync(_)) => {}
                 Some(_) => {
-                    let error = protocol_violation("unexpected message type during COPY from stdin");
+                    let error =
+                        protocol_violation("unexpected message type during COPY from stdin");
                     return Err(Ending::Fatal(error));
                 }
                 None => {
@@ -76,7 +77,7 @@ impl Client {
     ) -> Result<Result<(), UserError>, Ending> {
         let width = copy.width();
         let response = CopyOutResponse::new(0, width as i16, vec![0; width]);
-        self.push(PgWireBackendMessage::CopyOutResponse(response))?;
+        self.push(&PgWireBackendMessage::CopyOutResponse(response))?;
         if let Some(header) = copy.header() {
             self.copy_data(header.freeze())?;
         }
@@ -100,12 +101,12 @@ impl Client {
             }
             count += rows.count();
         }
-        self.push(PgWireBackendMessage::CopyDone(CopyDone::new()))?;
+        self.push(&PgWireBackendMessage::CopyDone(CopyDone::new()))?;
         self.complete(format!("COPY {count}"))?;
         Ok(Ok(()))
     }
 
     fn copy_data(&mut self, line: Bytes) -> Result<(), Ending> {
-        self.push(PgWireBackendMessage::CopyData(CopyData::new(line)))
+        self.push(&PgWireBackendMessage::CopyData(CopyData::new(line)))
     }
 }

@@ -1,10 +1,11 @@
-//! Running a statement while the connection stays alive: notices go out, a vanished client or a shutdown raises
-//! the statement's token, and the statement is awaited until it has cleaned up.
+//! Running a statement while the connection stays alive: notices go out, a vanished client or a
+//! shutdown raises the statement's token, and the statement is awaited until it has cleaned up.
 
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use segue_types::UserError;
+use segue_types::{SqlState, UserError};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -19,6 +20,18 @@ const NOTICES_MAX: usize = 64;
 pub(super) struct Driver {
     pub(super) running: Running,
     notices: mpsc::Receiver<String>,
+    timed_out: Arc<AtomicBool>,
+}
+
+impl Driver {
+    /// The error as the client is told it: who asked for the end is known here alone.
+    pub(super) fn told(&self, error: UserError) -> UserError {
+        let timed_out = self.timed_out.load(Ordering::Relaxed);
+        if timed_out && error.state == SqlState::QUERY_CANCELED {
+            return UserError::new(error.state, "canceling statement due to statement timeout");
+        }
+        error
+    }
 }
 
 impl Client {
@@ -26,16 +39,21 @@ impl Client {
     pub(super) fn begin(&self, text: &Arc<str>) -> Driver {
         let (sender, notices) = mpsc::channel(NOTICES_MAX);
         let cancel = self.registration.current.begin();
+        let timed_out = Arc::new(AtomicBool::new(false));
         if let Some(timeout) = self.session.settings.statement_timeout() {
-            let cancel = cancel.clone();
+            let (cancel, timed_out) = (cancel.clone(), Arc::clone(&timed_out));
             tokio::spawn(async move {
                 tokio::select! {
                     () = cancel.cancelled() => {}
-                    () = tokio::time::sleep(timeout) => cancel.cancel(),
+                    () = tokio::time::sleep(timeout) => {
+                        timed_out.store(true, Ordering::Relaxed);
+                        cancel.cancel();
+                    }
                 }
             });
         }
-        Driver { running: Running { cancel, notices: sender, text: Arc::clone(text) }, notices }
+        let running = Running { cancel, notices: sender, text: Arc::clone(text) };
+        Driver { running, notices, timed_out }
     }
 
     /// The statement is over.
@@ -73,7 +91,7 @@ pub(super) async fn drive<T>(
         }
     };
     while let Ok(text) = driver.notices.try_recv() {
-        wire.push(notice_response(text))?;
+        wire.push(&notice_response(text))?;
     }
     match lost {
         Some(error) => Err(error.into()),
@@ -82,6 +100,6 @@ pub(super) async fn drive<T>(
 }
 
 async fn send_notice(wire: &mut Wire, text: String) -> Result<(), WireError> {
-    wire.push(notice_response(text))?;
+    wire.push(&notice_response(text))?;
     wire.flush().await
 }

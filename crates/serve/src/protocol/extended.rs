@@ -57,10 +57,10 @@ impl Client {
         let prepared = drive(&mut self.wire, &self.shutdown, &mut driver, preparing).await;
         self.end(&driver);
         Ok(match prepared? {
-            Err(error) => Err(error),
+            Err(error) => Err(driver.told(error)),
             Ok(prepared) => {
                 self.session.prepared.insert(name, Arc::new(prepared));
-                self.push(PgWireBackendMessage::ParseComplete(ParseComplete::new()))?;
+                self.push(&PgWireBackendMessage::ParseComplete(ParseComplete::new()))?;
                 Ok(())
             }
         })
@@ -78,7 +78,7 @@ impl Client {
         let portal = Portal { prepared, parameters, formats, state: PortalState::Bound };
         let name = bind.portal_name.clone().unwrap_or_default();
         self.session.portals.insert(name, portal);
-        self.reply(PgWireBackendMessage::BindComplete(BindComplete::new()))
+        self.reply(&PgWireBackendMessage::BindComplete(BindComplete::new()))
     }
 
     fn describe(&mut self, describe: &Describe) -> Result<(), UserError> {
@@ -87,7 +87,7 @@ impl Client {
             let prepared = Arc::clone(self.session.prepared(name)?);
             let oids = prepared.parameters.iter().map(|parameter| parameter.oid).collect();
             let parameters = ParameterDescription::new(oids);
-            self.reply(PgWireBackendMessage::ParameterDescription(parameters))?;
+            self.reply(&PgWireBackendMessage::ParameterDescription(parameters))?;
             (prepared.fields.clone(), Vec::new())
         } else {
             match (self.session.portals.get(name), self.session.cursors.get(name)) {
@@ -100,9 +100,9 @@ impl Client {
         match fields {
             Some(fields) => {
                 let description = row_description(&fields, &formats);
-                self.reply(PgWireBackendMessage::RowDescription(description))
+                self.reply(&PgWireBackendMessage::RowDescription(description))
             }
-            None => self.reply(PgWireBackendMessage::NoData(NoData::new())),
+            None => self.reply(&PgWireBackendMessage::NoData(NoData::new())),
         }
     }
 
@@ -114,7 +114,7 @@ impl Client {
         } else {
             self.session.portals.remove(name);
         }
-        self.reply(PgWireBackendMessage::CloseComplete(CloseComplete::new()))
+        self.reply(&PgWireBackendMessage::CloseComplete(CloseComplete::new()))
     }
 
     async fn execute(&mut self, message: &Execute) -> Result<Result<(), UserError>, Ending> {
@@ -126,7 +126,7 @@ impl Client {
         let parameters = Arc::clone(&portal.parameters);
         let state = std::mem::replace(&mut portal.state, PortalState::Complete);
         let Some(statement) = prepared.statement.clone() else {
-            self.push(PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new()))?;
+            self.push(&PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new()))?;
             return Ok(Ok(()));
         };
         let rows_max = usize::try_from(message.max_rows).unwrap_or(0);
@@ -148,7 +148,7 @@ impl Client {
             }
         };
         self.end(&driver);
-        answered
+        Ok(answered?.map_err(|error| driver.told(error)))
     }
 
     async fn execute_bound(
@@ -205,14 +205,14 @@ impl Client {
                 if let Some(portal) = self.session.portals.get_mut(name) {
                     portal.state = PortalState::Suspended(rows);
                 }
-                self.push(PgWireBackendMessage::PortalSuspended(PortalSuspended::new()))?;
+                self.push(&PgWireBackendMessage::PortalSuspended(PortalSuspended::new()))?;
             }
         }
         Ok(Ok(()))
     }
 
     /// Like `push`, for answers that cannot fail but by a message too long for the protocol.
-    fn reply(&mut self, message: PgWireBackendMessage) -> Result<(), UserError> {
+    fn reply(&mut self, message: &PgWireBackendMessage) -> Result<(), UserError> {
         self.wire.push(message).map_err(|error| UserError::internal(error.to_string()))
     }
 }

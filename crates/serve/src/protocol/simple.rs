@@ -1,4 +1,5 @@
-//! The simple protocol: one text, any number of statements, each result sent before the next statement runs.
+//! The simple protocol: one text, any number of statements, each result sent before the next statement
+//! runs.
 
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ impl Client {
         match segue_sql::parse_spanned(&text) {
             Err(error) => self.fail(&error.into())?,
             Ok(parsed) if parsed.is_empty() => {
-                self.push(PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new()))?;
+                self.push(&PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new()))?;
             }
             Ok(parsed) => {
                 for statement in parsed {
@@ -38,7 +39,7 @@ impl Client {
                     let answered = self.simple_statement(call, &mut driver).await;
                     self.end(&driver);
                     if let Err(error) = answered? {
-                        self.fail(&error)?;
+                        self.fail(&driver.told(error))?;
                         break;
                     }
                 }
@@ -73,7 +74,7 @@ impl Client {
         driver: &mut Driver,
     ) -> Result<Result<(), UserError>, Ending> {
         let description = row_description(rows.schema.fields(), &[]);
-        self.push(PgWireBackendMessage::RowDescription(description))?;
+        self.push(&PgWireBackendMessage::RowDescription(description))?;
         let style = self.session.settings.style();
         let cancel = driver.running.cancel.clone();
         let encoding = Encoding { formats: &[], style: &style, cancel: &cancel };
@@ -109,6 +110,6 @@ impl Client {
 
     /// Tells the client that a statement is complete.
     pub(super) fn complete(&mut self, tag: String) -> Result<(), Ending> {
-        self.push(PgWireBackendMessage::CommandComplete(CommandComplete::new(tag)))
+        self.push(&PgWireBackendMessage::CommandComplete(CommandComplete::new(tag)))
     }
 }

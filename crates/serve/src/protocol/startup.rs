@@ -57,20 +57,17 @@ async fn negotiate(wire: &mut Wire, shared: &Arc<Shared>) -> Result<Started, End
 }
 
 /// The startup packet; `None` from a client that wanted something cancelled, or went away.
-async fn startup_packet(
-    wire: &mut Wire,
-    shared: &Arc<Shared>,
-) -> Result<Option<Startup>, Ending> {
+async fn startup_packet(wire: &mut Wire, shared: &Arc<Shared>) -> Result<Option<Startup>, Ending> {
     loop {
         match wire.read().await? {
             None => return Ok(None),
             Some(PgWireFrontendMessage::SslNegotiation(wanted)) => match wanted {
                 SslNegotiationMetaMessage::PostgresSsl(_) => {
-                    wire.push(PgWireBackendMessage::SslResponse(SslResponse::Refuse))?;
+                    wire.push(&PgWireBackendMessage::SslResponse(SslResponse::Refuse))?;
                     wire.flush().await?;
                 }
                 SslNegotiationMetaMessage::PostgresGss(_) => {
-                    wire.push(PgWireBackendMessage::GssEncResponse(GssEncResponse::Refuse))?;
+                    wire.push(&PgWireBackendMessage::GssEncResponse(GssEncResponse::Refuse))?;
                     wire.flush().await?;
                 }
                 SslNegotiationMetaMessage::None => wire.expect_startup(),
@@ -104,7 +101,7 @@ fn open(
     if ProtocolVersion::from_version_number(major, minor).is_none() {
         let newest = ProtocolVersion::PROTOCOL3_2.into();
         let negotiate = NegotiateProtocolVersion::new(newest, Vec::new());
-        wire.push(PgWireBackendMessage::NegotiateProtocolVersion(negotiate))?;
+        wire.push(&PgWireBackendMessage::NegotiateProtocolVersion(negotiate))?;
     }
     let Some(user) = parameters.get("user").filter(|user| !user.is_empty()) else {
         return Err(Ending::Fatal(UserError::new(
@@ -120,14 +117,14 @@ fn open(
         pid: registration.pid,
         settings: Arc::clone(&settings),
     };
-    wire.push(PgWireBackendMessage::Authentication(Authentication::Ok))?;
+    wire.push(&PgWireBackendMessage::Authentication(Authentication::Ok))?;
     for (name, value) in announced(&settings, user) {
-        wire.push(PgWireBackendMessage::ParameterStatus(ParameterStatus::new(name, value)))?;
+        wire.push(&PgWireBackendMessage::ParameterStatus(ParameterStatus::new(name, value)))?;
     }
     let key = BackendKeyData::new(registration.pid, SecretKey::I32(registration.secret));
-    wire.push(PgWireBackendMessage::BackendKeyData(key))?;
+    wire.push(&PgWireBackendMessage::BackendKeyData(key))?;
     let ready = ReadyForQuery::new(TransactionStatus::Idle);
-    wire.push(PgWireBackendMessage::ReadyForQuery(ready))?;
+    wire.push(&PgWireBackendMessage::ReadyForQuery(ready))?;
     let session = Session::new(shared.engine.clone(), identity);
     Ok(Started::Session(Box::new(session), registration))
 }

@@ -67,8 +67,8 @@ pub(super) fn told_apart(query: &mut Query) {
     }
 }
 
-/// Gives every expression that has no name a name of its own: two that are written differently can still have one
-/// name in DataFusion, which does not show casts.
+/// Gives every expression that has no name a name of its own: two that are written differently can
+/// still have one name in DataFusion, which does not show casts.
 pub(super) fn all_told_apart(query: &mut Query) {
     let Some(select) = first_select_mut(&mut query.body) else { return };
     for (place, item) in select.projection.iter_mut().enumerate() {
@@ -178,9 +178,8 @@ mod tests {
         let schema = Schema::new((0..10).map(field).collect::<Vec<_>>());
         let schema = named(&query(text), &schema);
         let names: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-        let expected = [
-            "a", "B", "planned2", "planned3", "count", "?column?", "a", "int8", "a", "total",
-        ];
+        let expected =
+            ["a", "B", "planned2", "planned3", "count", "?column?", "a", "int8", "a", "total"];
         assert_eq!(names, expected);
     }
 

@@ -7,11 +7,9 @@ use bytes::{BufMut, BytesMut};
 use segue_catalog::Object;
 use segue_formats::{CopyDecoder, CopyTextOptions, CsvOptions, Header};
 use segue_types::{SqlState, UserError};
-use sqlparser::ast::{
-    self, CopyLegacyCsvOption, CopyLegacyOption, CopyOption, CopySource, CopyTarget, SelectItem,
-    SetExpr, Statement,
-};
+use sqlparser::ast::{self, CopySource, CopyTarget, SelectItem, SetExpr, Statement};
 
+use super::copy_layout::Layout;
 use super::{Call, insert, query, target};
 use crate::encode::{Rows, Style};
 use crate::outcome::{Outcome, RowStream};
@@ -21,17 +19,6 @@ use crate::session::{Running, Session};
 const COPY_BYTES_MAX: usize = 1024 * 1024 * 1024;
 /// Rows that are decoded into one batch.
 const BATCH_ROWS: usize = 16 * 1024;
-
-/// How the lines are written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Layout {
-    csv: bool,
-    delimiter: u8,
-    null: String,
-    header: bool,
-    quote: u8,
-    escape: u8,
-}
 
 /// A COPY FROM STDIN that waits for its data.
 pub(crate) struct CopyIn {
@@ -59,7 +46,7 @@ pub(super) async fn execute(
     let Statement::Copy { source, to, target, options, legacy_options, .. } = statement else {
         return Err(UserError::internal("not a COPY"));
     };
-    let layout = layout(options, legacy_options)?;
+    let layout = Layout::of(options, legacy_options)?;
     match (to, target, source) {
         (false, CopyTarget::Stdin, CopySource::Table { table_name, columns }) => {
             copy_in(session, table_name, columns, &layout)
@@ -73,8 +60,9 @@ pub(super) async fn execute(
             let header_due = layout.header;
             Ok(Outcome::CopyOut(CopyOut { rows, layout, header_due }))
         }
-        _ => Err(UserError::unsupported("COPY of files and programs is not supported")
-            .with_hint("Use COPY … FROM STDIN or TO STDOUT; psql's \\copy reads and writes files.")),
+        _ => Err(UserError::unsupported("COPY of files and programs is not supported").with_hint(
+            "Use COPY … FROM STDIN or TO STDOUT; psql's \\copy reads and writes files.",
+        )),
     }
 }
 
@@ -87,97 +75,12 @@ fn select_of(name: &ast::ObjectName, columns: &[ast::Ident]) -> ast::Query {
             table.clone_from(name);
         }
         if !columns.is_empty() {
-            let column = |ident: &ast::Ident| {
-                SelectItem::UnnamedExpr(ast::Expr::Identifier(ident.clone()))
-            };
+            let column =
+                |ident: &ast::Ident| SelectItem::UnnamedExpr(ast::Expr::Identifier(ident.clone()));
             select.projection = columns.iter().map(column).collect();
         }
     }
     query
-}
-
-fn layout(options: &[CopyOption], legacy: &[CopyLegacyOption]) -> Result<Layout, UserError> {
-    let csv = options.iter().any(
-        |option| matches!(option, CopyOption::Format(name) if name.value.eq_ignore_ascii_case("csv")),
-    ) || legacy.iter().any(|option| matches!(option, CopyLegacyOption::Csv(_)));
-    let mut layout = if csv {
-        Layout {
-            csv,
-            delimiter: b',',
-            null: String::new(),
-            header: false,
-            quote: b'"',
-            escape: b'"',
-        }
-    } else {
-        Layout {
-            csv,
-            delimiter: b'\t',
-            null: "\\N".to_owned(),
-            header: false,
-            quote: b'"',
-            escape: b'"',
-        }
-    };
-    let mut escape = None;
-    for option in options {
-        match option {
-            CopyOption::Format(name) => match name.value.to_ascii_lowercase().as_str() {
-                "csv" | "text" => {}
-                other => {
-                    return Err(UserError::unsupported(format!("COPY format {other} is not supported"))
-                        .with_hint("Use text or csv."));
-                }
-            },
-            CopyOption::Delimiter(delimiter) => layout.delimiter = single_byte(*delimiter)?,
-            CopyOption::Null(null) => layout.null.clone_from(null),
-            CopyOption::Header(header) => layout.header = *header,
-            CopyOption::Quote(quote) => layout.quote = single_byte(*quote)?,
-            CopyOption::Escape(character) => escape = Some(single_byte(*character)?),
-            CopyOption::Encoding(name) if name.to_ascii_lowercase().replace('-', "") == "utf8" => {}
-            CopyOption::Freeze(_) => {}
-            other => {
-                return Err(UserError::unsupported(format!("COPY option {other} is not supported")));
-            }
-        }
-    }
-    for option in legacy {
-        match option {
-            CopyLegacyOption::Delimiter(delimiter) => layout.delimiter = single_byte(*delimiter)?,
-            CopyLegacyOption::Null(null) => layout.null.clone_from(null),
-            CopyLegacyOption::Header => layout.header = true,
-            CopyLegacyOption::Csv(options) => {
-                for option in options {
-                    match option {
-                        CopyLegacyCsvOption::Header => layout.header = true,
-                        CopyLegacyCsvOption::Quote(quote) => layout.quote = single_byte(*quote)?,
-                        CopyLegacyCsvOption::Escape(character) => {
-                            escape = Some(single_byte(*character)?);
-                        }
-                        other => {
-                            return Err(UserError::unsupported(format!(
-                                "COPY option {other} is not supported"
-                            )));
-                        }
-                    }
-                }
-            }
-            other => {
-                return Err(UserError::unsupported(format!("COPY option {other} is not supported")));
-            }
-        }
-    }
-    layout.escape = escape.unwrap_or(layout.quote);
-    Ok(layout)
-}
-
-fn single_byte(character: char) -> Result<u8, UserError> {
-    u8::try_from(character).ok().filter(u8::is_ascii).ok_or_else(|| {
-        UserError::new(
-            SqlState::INVALID_PARAMETER_VALUE,
-            "COPY delimiter, quote and escape must be a single one-byte character",
-        )
-    })
 }
 
 fn copy_in(
@@ -205,7 +108,13 @@ fn copy_in(
         let options = CopyTextOptions { delimiter: layout.delimiter, null: layout.null.clone() };
         CopyDecoder::text(&object.schema, &columns, options)
     };
-    Ok(Outcome::CopyIn(Box::new(CopyIn { object, columns, decoder, batches: Vec::new(), bytes: 0 })))
+    Ok(Outcome::CopyIn(Box::new(CopyIn {
+        object,
+        columns,
+        decoder,
+        batches: Vec::new(),
+        bytes: 0,
+    })))
 }
 
 impl CopyIn {
@@ -261,7 +170,9 @@ impl CopyIn {
             SqlState::BAD_COPY_FILE_FORMAT
         };
         let place = match &error.error.column {
-            Some(column) => format!("COPY {}, line {}, column {column}.", self.object.name, error.line),
+            Some(column) => {
+                format!("COPY {}, line {}, column {column}.", self.object.name, error.line)
+            }
             None => format!("COPY {}, line {}.", self.object.name, error.line),
         };
         UserError::new(state, reason.clone()).with_detail(place)

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use arrow::compute::concat_batches;
 use arrow::datatypes::Fields;
 use segue_types::{SqlState, UserError};
-use sqlparser::ast::{CloseCursor, DeclareAssignment, Expr, FetchDirection, Statement, ValueWithSpan};
+use sqlparser::ast::{
+    CloseCursor, DeclareAssignment, Expr, FetchDirection, Statement, ValueWithSpan,
+};
 
 use super::{Call, query};
 use crate::outcome::{Outcome, RowStream};
@@ -127,9 +129,6 @@ fn rows_wanted(direction: &FetchDirection) -> Result<Option<usize>, UserError> {
 }
 
 fn backward() -> UserError {
-    UserError::new(
-        SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
-        "cursor can only scan forward",
-    )
-    .with_hint("Use FETCH FORWARD.")
+    UserError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "cursor can only scan forward")
+        .with_hint("Use FETCH FORWARD.")
 }

@@ -25,7 +25,8 @@ fn resolve(session: &Session, delete: &ast::Delete) -> Result<Delete, UserError>
     refuse(delete.returning.is_some(), "RETURNING")?;
     refuse(delete.using.is_some(), "DELETE … USING")?;
     let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &delete.from;
-    let [table @ TableWithJoins { relation: TableFactor::Table { name, .. }, .. }] = from.as_slice()
+    let [table @ TableWithJoins { relation: TableFactor::Table { name, .. }, .. }] =
+        from.as_slice()
     else {
         return Err(UserError::new(SqlState::SYNTAX_ERROR, "DELETE needs one table"));
     };

@@ -26,7 +26,8 @@ pub(super) async fn describe(session: &Session, describe: &Describe) -> Result<O
     };
     let mut rows: [Vec<String>; 4] = Default::default();
     for (index, field) in fields.iter().enumerate() {
-        let ty = sql_type_of(field).map_or_else(|| field.data_type().to_string(), |t| t.to_string());
+        let ty =
+            sql_type_of(field).map_or_else(|| field.data_type().to_string(), |t| t.to_string());
         rows[0].push(field.name().clone());
         rows[1].push(ty);
         rows[2].push(if field.is_nullable() { "yes" } else { "no" }.to_owned());

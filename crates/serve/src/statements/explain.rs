@@ -59,12 +59,14 @@ fn lines(batches: &[arrow::array::RecordBatch]) -> Vec<String> {
     lines
 }
 
-/// Runs EXPLAIN of a statement of our own: the dataflow that would maintain the view, or the stages that would be
-/// read. Nothing is asked of any external system.
+/// Runs EXPLAIN of a statement of our own: the dataflow that would maintain the view, or the stages
+/// that would be read. Nothing is asked of any external system.
 pub(super) fn own(session: &Session, explain: &Explain) -> Result<Outcome, UserError> {
     if explain.mode == ExplainMode::Analyze {
         return Err(UserError::unsupported("EXPLAIN ANALYZE of a CREATE is not supported")
-            .with_hint("Leave out ANALYZE; segue.operators tells what a view does once it is there."));
+            .with_hint(
+                "Leave out ANALYZE; segue.operators tells what a view does once it is there.",
+            ));
     }
     let registry = session.engine.registry();
     let text = match explain.statement.as_ref() {

@@ -46,9 +46,7 @@ fn is_wanted(show: &Show, name: &str) -> bool {
 fn like(pattern: &[u8], text: &[u8]) -> bool {
     match (pattern, text) {
         ([], _) => text.is_empty(),
-        ([b'%', rest @ ..], _) => {
-            (0..=text.len()).any(|skipped| like(rest, &text[skipped..]))
-        }
+        ([b'%', rest @ ..], _) => (0..=text.len()).any(|skipped| like(rest, &text[skipped..])),
         ([b'\\', wanted, rest @ ..], [found, left @ ..]) => wanted == found && like(rest, left),
         ([b'_', rest @ ..], [_, left @ ..]) => like(rest, left),
         ([wanted, rest @ ..], [found, left @ ..]) => wanted == found && like(rest, left),
@@ -114,10 +112,7 @@ async fn jobs(session: &Session) -> Result<Outcome, UserError> {
         columns[3].push(job.error.unwrap_or(job.progress));
     }
     let [ids, names, states, progress] = columns;
-    Ok(table(
-        "SHOW",
-        &[("Id", ids), ("Object", names), ("State", states), ("Progress", progress)],
-    ))
+    Ok(table("SHOW", &[("Id", ids), ("Object", names), ("State", states), ("Progress", progress)]))
 }
 
 fn create(session: &Session, kind: ObjectKind, name: &str) -> Result<Outcome, UserError> {

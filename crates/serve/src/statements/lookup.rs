@@ -1,9 +1,10 @@
-//! The path around the planner: `SELECT columns FROM relation WHERE key = value AND …` is one look into the index.
+//! The path around the planner: `SELECT columns FROM relation WHERE key = value AND …` is one look into
+//! the index.
 
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch};
-use arrow::datatypes::Schema;
+use arrow::datatypes::{Field, Fields, Schema};
 use datafusion::common::ScalarValue;
 use segue_catalog::{Object, ObjectState};
 use segue_types::{SqlType, UserError, sql_type_of};
@@ -12,44 +13,73 @@ use sqlparser::ast::{
     UnaryOperator, Value,
 };
 
-use super::parameters::placeholder;
+use super::parameters::{Types, placeholder};
 use super::target::folded;
 use crate::plan::Reading;
 use crate::values::scalar_of_text;
 
-/// The answer, when the query is a lookup; `None` sends it to the planner, which knows all the rest, errors
-/// included.
+/// The answer, when the query is a lookup; `None` sends it to the planner, which knows all the rest,
+/// errors included.
 pub(super) fn execute(
     reading: &Reading,
     query: &Query,
     parameters: &[ScalarValue],
 ) -> Result<Option<RecordBatch>, UserError> {
-    let Some(lookup) = analyse(reading, query, parameters) else { return Ok(None) };
+    let Some(lookup) = analyse(reading, query) else { return Ok(None) };
     let Some(version) = reading.version(lookup.object.id) else { return Ok(None) };
-    let Some(found) = crate::backend::lookup(version, lookup.key) else { return Ok(None) };
+    let Some(key) = lookup.key(parameters) else { return Ok(None) };
+    let Some(found) = crate::backend::lookup(version, key) else { return Ok(None) };
     let columns: Vec<ArrayRef> =
         lookup.columns.iter().map(|(column, _)| Arc::clone(found.column(*column))).collect();
-    let fields: Vec<_> = lookup
-        .columns
-        .iter()
-        .map(|(column, name)| lookup.object.schema.field(*column).clone().with_name(name))
-        .collect();
+    let schema = Arc::new(Schema::new(lookup.fields()));
     let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(found.num_rows()));
-    RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)
+    RecordBatch::try_new_with_options(schema, columns, &options)
         .map(Some)
         .map_err(|error| UserError::internal(format!("a lookup's columns do not fit: {error}")))
 }
 
+/// The types of a lookup's parameters, and its columns; `None` when the planner must find them out.
+pub(super) fn describe(reading: &Reading, query: &Query) -> Option<(Types, Fields)> {
+    let lookup = analyse(reading, query)?;
+    let mut types = Types::new();
+    for (value, column) in lookup.values.iter().zip(&lookup.object.key) {
+        let number = placeholder(value)?;
+        let ty = sql_type_of(lookup.object.schema.field(*column))?;
+        // One parameter for two columns may have to be of two types.
+        if types.insert(number, ty).is_some() {
+            return None;
+        }
+    }
+    Some((types, lookup.fields().into()))
+}
+
 /// A lookup.
-struct Lookup {
+struct Lookup<'a> {
     object: Arc<Object>,
     /// Columns and the names that they are shown under.
     columns: Vec<(usize, String)>,
-    /// One row of the key's columns, in the key's order.
-    key: Vec<ArrayRef>,
+    /// What the key's columns are to equal, in the key's order.
+    values: Vec<&'a Expr>,
 }
 
-fn analyse(reading: &Reading, query: &Query, parameters: &[ScalarValue]) -> Option<Lookup> {
+impl Lookup<'_> {
+    fn fields(&self) -> Vec<Field> {
+        let schema = &self.object.schema;
+        let shown = self.columns.iter();
+        shown.map(|(column, name)| schema.field(*column).clone().with_name(name)).collect()
+    }
+
+    /// One row of the key's columns; `None` when a value is not a constant of its column's type.
+    fn key(&self, parameters: &[ScalarValue]) -> Option<Vec<ArrayRef>> {
+        let constant = |(value, column): (&&Expr, &usize)| {
+            let ty = sql_type_of(self.object.schema.field(*column))?;
+            constant(value, &ty, parameters)?.to_array().ok()
+        };
+        self.values.iter().zip(&self.object.key).map(constant).collect()
+    }
+}
+
+fn analyse<'a>(reading: &Reading, query: &'a Query) -> Option<Lookup<'a>> {
     let select = plain_select(query)?;
     let [from] = select.from.as_slice() else { return None };
     let TableFactor::Table { name, alias, args: None, .. } = &from.relation else { return None };
@@ -67,14 +97,11 @@ fn analyse(reading: &Reading, query: &Query, parameters: &[ScalarValue]) -> Opti
         Some(_) => return None,
         None => table,
     };
-    let mut values: Vec<Option<ScalarValue>> = vec![None; object.key.len()];
-    conditions(select.selection.as_ref()?, object, &visible, parameters, &mut values)?;
-    let key = values
-        .into_iter()
-        .map(|value| value?.to_array().ok())
-        .collect::<Option<Vec<ArrayRef>>>()?;
+    let mut values: Vec<Option<&Expr>> = vec![None; object.key.len()];
+    conditions(select.selection.as_ref()?, object, &visible, &mut values)?;
+    let values = values.into_iter().collect::<Option<Vec<_>>>()?;
     let columns = projection(select, object, &visible)?;
-    Some(Lookup { object: Arc::clone(object), columns, key })
+    Some(Lookup { object: Arc::clone(object), columns, values })
 }
 
 /// The SELECT of a query that has nothing else.
@@ -102,18 +129,17 @@ fn plain_select(query: &Query) -> Option<&Select> {
 }
 
 /// Fills the key's values from `a = 1 AND b = $1`; `None` when the condition is anything more or less.
-fn conditions(
-    condition: &Expr,
+fn conditions<'a>(
+    condition: &'a Expr,
     object: &Object,
     visible: &str,
-    parameters: &[ScalarValue],
-    values: &mut [Option<ScalarValue>],
+    values: &mut [Option<&'a Expr>],
 ) -> Option<()> {
     match condition {
-        Expr::Nested(inner) => conditions(inner, object, visible, parameters, values),
+        Expr::Nested(inner) => conditions(inner, object, visible, values),
         Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
-            conditions(left, object, visible, parameters, values)?;
-            conditions(right, object, visible, parameters, values)
+            conditions(left, object, visible, values)?;
+            conditions(right, object, visible, values)
         }
         Expr::BinaryOp { left, op: BinaryOperator::Eq, right } => {
             let (column, value) = match column_of(left, object, visible) {
@@ -121,10 +147,8 @@ fn conditions(
                 None => (column_of(right, object, visible)?, left),
             };
             let place = object.key.iter().position(|key| *key == column)?;
-            let ty = sql_type_of(object.schema.field(column))?;
-            let value = constant(value, &ty, parameters)?;
             // The same column twice is the planner's to judge.
-            values[place].replace(value).is_none().then_some(())
+            values[place].replace(value.as_ref()).is_none().then_some(())
         }
         _ => None,
     }
@@ -176,10 +200,8 @@ fn constant(expr: &Expr, ty: &SqlType, parameters: &[ScalarValue]) -> Option<Sca
 
 /// Drivers send the smallest integer type that holds the value.
 fn whole_number(value: &ScalarValue, ty: &SqlType) -> Option<ScalarValue> {
-    let integral = matches!(
-        value,
-        ScalarValue::Int16(_) | ScalarValue::Int32(_) | ScalarValue::Int64(_)
-    );
+    let integral =
+        matches!(value, ScalarValue::Int16(_) | ScalarValue::Int32(_) | ScalarValue::Int64(_));
     let whole = matches!(ty, SqlType::SmallInt | SqlType::Integer | SqlType::BigInt);
     if integral && whole { value.cast_to(&ty.arrow_type()).ok() } else { None }
 }

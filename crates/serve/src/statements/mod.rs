@@ -1,7 +1,9 @@
-//! Statements: one file per kind. [`execute`] runs one, [`prepare`] finds out its parameters and columns first.
+//! Statements: one file per kind. [`execute`] runs one, [`prepare`] finds out its parameters and
+//! columns first.
 
 mod columns;
 mod copy;
+mod copy_layout;
 mod cursor;
 mod ddl;
 mod delete;
@@ -192,7 +194,8 @@ async fn describe_call(
             ast::Statement::Execute { name: Some(name), .. } => {
                 Ok((Vec::new(), session.prepared(&name.to_string())?.fields.clone()))
             }
-            ast::Statement::ShowVariable { .. } | ast::Statement::Explain { analyze: false, .. } => {
+            ast::Statement::ShowVariable { .. }
+            | ast::Statement::Explain { analyze: false, .. } => {
                 Ok((Vec::new(), columns_by_running(session, call, running).await?))
             }
             _ => Ok((Vec::new(), None)),

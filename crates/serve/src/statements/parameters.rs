@@ -90,8 +90,18 @@ impl VisitorMut for Limits {
     }
 }
 
-/// Plans a statement whose parameters have the client's types, or are inferred; says what they are. `known` are
-/// types that the statement's kind gives away, such as those of a target's columns.
+/// The parameters of a statement that needs no plan to know them all.
+pub(super) fn agree(types: &Types, client_oids: &[u32]) -> Vec<Parameter> {
+    let count = types.keys().next_back().copied().unwrap_or(0);
+    let parameter = |number: usize| {
+        let client_oid = client_oids.get(number - 1).copied().unwrap_or(0);
+        Parameter::agree(client_oid, types.get(&number).cloned())
+    };
+    (1..=count).map(parameter).collect()
+}
+
+/// Plans a statement whose parameters have the client's types, or are inferred; says what they are.
+/// `known` are types that the statement's kind gives away, such as those of a target's columns.
 pub(super) async fn plan(
     planner: &Planner,
     mut statement: ast::Statement,
@@ -138,8 +148,8 @@ pub(super) async fn plan(
     }
 }
 
-/// The type that a plan expects of each parameter. `conflicts`: one was used as two types, and the plan holds only
-/// when it is cast to the one found first.
+/// The type that a plan expects of each parameter. `conflicts`: one was used as two types, and the plan
+/// holds only when it is cast to the one found first.
 struct Inferred {
     types: BTreeMap<usize, DataType>,
     conflicts: bool,

@@ -56,7 +56,10 @@ async fn prepare(
         ));
     }
     if session.prepared.len() >= NAMED_MAX {
-        return Err(UserError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "too many prepared statements"));
+        return Err(UserError::new(
+            SqlState::PROGRAM_LIMIT_EXCEEDED,
+            "too many prepared statements",
+        ));
     }
     let oids = data_types
         .iter()

@@ -21,6 +21,9 @@ pub(super) async fn prepare(
     running: &Running,
     client_oids: &[u32],
 ) -> Result<(Vec<Parameter>, Fields), UserError> {
+    if let Some((types, fields)) = lookup::describe(&session.planner.reading(), query) {
+        return Ok((parameters::agree(&types, client_oids), fields));
+    }
     let known = parameters::Types::new();
     let (planner, text) = (&session.planner, &running.text);
     let statement = rewritten(query, &call.source);

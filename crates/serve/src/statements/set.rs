@@ -1,7 +1,9 @@
 //! SET, RESET and DISCARD.
 
 use segue_types::{SqlState, UserError};
-use sqlparser::ast::{DiscardObject, Expr, ObjectName, Reset, ResetStatement, Set, UnaryOperator, Value};
+use sqlparser::ast::{
+    DiscardObject, Expr, ObjectName, Reset, ResetStatement, Set, UnaryOperator, Value,
+};
 
 use crate::outcome::Outcome;
 use crate::session::Session;

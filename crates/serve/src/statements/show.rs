@@ -12,14 +12,16 @@ use crate::settings::KNOWN;
 
 /// Runs SHOW.
 pub(super) fn variable(session: &Session, words: &[Ident]) -> Result<Outcome, UserError> {
-    let words: Vec<String> =
-        words.iter().map(|word| word.value.to_ascii_lowercase()).collect();
+    let words: Vec<String> = words.iter().map(|word| word.value.to_ascii_lowercase()).collect();
     let name = match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["all"] => return Ok(all(session)),
         ["time", "zone"] => "timezone".to_owned(),
         ["transaction", "isolation", "level"] => "transaction_isolation".to_owned(),
         ["session", "authorization"] => {
-            return Ok(table("SHOW", &[("session_authorization", vec![session.identity.user.clone()])]));
+            return Ok(table(
+                "SHOW",
+                &[("session_authorization", vec![session.identity.user.clone()])],
+            ));
         }
         words => words.join("."),
     };

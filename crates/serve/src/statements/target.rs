@@ -30,6 +30,11 @@ pub(super) fn table(
     let catalog = &reading.published.catalog;
     let object = if schema == "public" { catalog.by_name(name) } else { None };
     let Some(object) = object else {
+        if crate::catalog::system_relation_schema(schema, name).is_some() {
+            let message = format!("cannot {verb} system relation {schema}.{name}");
+            return Err(UserError::new(SqlState::WRONG_OBJECT_TYPE, message)
+                .with_hint("Only tables can be written."));
+        }
         let message = format!("relation \"{name}\" does not exist");
         return Err(UserError::new(SqlState::UNDEFINED_TABLE, message));
     };
@@ -155,9 +160,9 @@ fn check_nulls(object: &Object, arrays: &[ArrayRef]) -> Result<(), UserError> {
             .iter()
             .zip(arrays)
             .map(|(field, array)| {
-                let text = Column::new(field, array).ok().and_then(|column| {
-                    to_text(&column, row, &Style::default())
-                });
+                let text = Column::new(field, array)
+                    .ok()
+                    .and_then(|column| to_text(&column, row, &Style::default()));
                 text.unwrap_or_else(|| "null".to_owned())
             })
             .collect();
@@ -174,7 +179,8 @@ fn check_nulls(object: &Object, arrays: &[ArrayRef]) -> Result<(), UserError> {
     Ok(())
 }
 
-/// Rows that come: the one row of their key in a keyed table, unless it keeps the first; one more row in any other.
+/// Rows that come: the one row of their key in a keyed table, unless it keeps the first; one more row
+/// in any other.
 pub(super) fn added(object: &Object, rows: RecordBatch) -> Changes {
     let keeps_first = matches!(
         &object.kind,

@@ -1,5 +1,5 @@
-//! BEGIN, COMMIT, ROLLBACK and savepoints. A block pins the version that its reads see; writes inside it are done
-//! at once and stay done: Segue has no rollback.
+//! BEGIN, COMMIT, ROLLBACK and savepoints. A block pins the version that its reads see; writes inside
+//! it are done at once and stay done: Segue has no rollback.
 
 use segue_types::{SqlState, UserError};
 use sqlparser::ast::Statement;

@@ -34,7 +34,10 @@ struct Update {
 
 fn resolve(session: &Session, update: &ast::Update) -> Result<Update, UserError> {
     refuse(update.returning.is_some(), "RETURNING")?;
-    refuse(update.from.is_some() || !update.table.joins.is_empty(), "UPDATE with more than one table")?;
+    refuse(
+        update.from.is_some() || !update.table.joins.is_empty(),
+        "UPDATE with more than one table",
+    )?;
     let TableFactor::Table { name, .. } = &update.table.relation else {
         return Err(UserError::new(SqlState::SYNTAX_ERROR, "UPDATE needs a table"));
     };
@@ -55,7 +58,10 @@ fn resolve(session: &Session, update: &ast::Update) -> Result<Update, UserError>
         if columns.contains(&column) {
             return Err(UserError::new(
                 SqlState::SYNTAX_ERROR,
-                format!("multiple assignments to same column \"{}\"", object.schema.field(column).name()),
+                format!(
+                    "multiple assignments to same column \"{}\"",
+                    object.schema.field(column).name()
+                ),
             ));
         }
         if let Some(number) = placeholder(&assignment.value) {
@@ -129,7 +135,10 @@ pub(super) async fn execute(
 }
 
 /// What goes (nothing, when the new row replaces the old one by its key), and what comes.
-fn changes_of(update: &Update, batch: &RecordBatch) -> Result<(Option<Changes>, Changes), UserError> {
+fn changes_of(
+    update: &Update,
+    batch: &RecordBatch,
+) -> Result<(Option<Changes>, Changes), UserError> {
     let width = update.object.schema.fields().len();
     let old: Vec<ArrayRef> = batch.columns()[..width].to_vec();
     let mut new = old.clone();
@@ -150,7 +159,11 @@ fn changes_of(update: &Update, batch: &RecordBatch) -> Result<(Option<Changes>, 
 }
 
 /// Casts the new values to their columns' types; the old ones are what they are.
-fn cast_new_values(plan: LogicalPlan, update: &Update, text: &str) -> Result<LogicalPlan, UserError> {
+fn cast_new_values(
+    plan: LogicalPlan,
+    update: &Update,
+    text: &str,
+) -> Result<LogicalPlan, UserError> {
     let width = update.object.schema.fields().len();
     let mut exprs: Vec<PlanExpr> = Vec::new();
     for (place, column) in plan.schema().columns().into_iter().enumerate() {

@@ -2,6 +2,11 @@
 //!
 //! Invariant: a request that arrives between two statements cancels neither, as in PostgreSQL.
 
+#![expect(
+    clippy::disallowed_types,
+    reason = "a cancel key must differ from run to run, and is never stored"
+)]
+
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;

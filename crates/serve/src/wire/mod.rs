@@ -1,7 +1,8 @@
 //! The wire: one client's socket with its input and output buffers, and the few messages that carry text.
 //!
-//! The messages themselves are pgwire's codecs; the loop that reads and answers them is ours (`connection`),
-//! because a statement must be able to send notices, be cancelled and notice a vanished client while it runs.
+//! The messages themselves are pgwire's codecs; the loop that reads and answers them is ours
+//! (`connection`), because a statement must be able to send notices, be cancelled and notice a vanished
+//! client while it runs.
 //! Invariant: the output buffer is flushed before the connection waits for the client.
 
 mod cancel;
@@ -11,7 +12,9 @@ use std::io;
 
 use bytes::BytesMut;
 use pgwire::error::PgWireError;
-use pgwire::messages::{DecodeContext, PgWireBackendMessage, PgWireFrontendMessage, ProtocolVersion};
+use pgwire::messages::{
+    DecodeContext, PgWireBackendMessage, PgWireFrontendMessage, ProtocolVersion,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -72,6 +75,11 @@ impl Wire {
         self.context.awaiting_frontend_startup = false;
     }
 
+    /// The next message that has arrived already.
+    pub(crate) fn arrived(&mut self) -> Result<Option<PgWireFrontendMessage>, WireError> {
+        Ok(PgWireFrontendMessage::decode(&mut self.input, &self.context)?)
+    }
+
     /// The next message; `None` when the client has closed. Cancel-safe: a dropped future loses no byte.
     pub(crate) async fn read(&mut self) -> Result<Option<PgWireFrontendMessage>, WireError> {
         loop {
@@ -96,7 +104,7 @@ impl Wire {
     }
 
     /// Puts a message into the output buffer.
-    pub(crate) fn push(&mut self, message: PgWireBackendMessage) -> Result<(), WireError> {
+    pub(crate) fn push(&mut self, message: &PgWireBackendMessage) -> Result<(), WireError> {
         Ok(message.encode(&mut self.output)?)
     }
 

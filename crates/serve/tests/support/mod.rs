@@ -53,8 +53,3 @@ impl Server {
         self.engine.shutdown().await;
     }
 }
-
-/// The SQLSTATE of a failed statement.
-pub fn state_of(error: &tokio_postgres::Error) -> &str {
-    error.code().map_or("", |code| code.code())
-}
