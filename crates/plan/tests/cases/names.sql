@@ -18,7 +18,7 @@ CREATE SOURCE s (a int) WITH (connector = 'kafka', topci = 't');
 CREATE SOURCE s (a int) WITH (connector = 'kafka', topic = 't', "properties." = 't');
 --> ERROR 42704 stage "s": connector "kafka" has no option "properties."
 --> AT "properties." = 't');
---> HINT Perhaps you meant the option "properties.*".
+--> HINT Its options are connector, on_error, topic, properties.bootstrap.server, scan.startup.mode, scan.startup.timestamp.millis, properties.*.
 CREATE SOURCE s (a int) WITH (connector = 'files', path = '/data', zzz = 't');
 --> ERROR 42704 stage "s": connector "files" has no option "zzz"
 --> AT zzz = 't');
