@@ -9,6 +9,7 @@ mod cast;
 mod format;
 mod operators;
 mod syntax;
+mod text;
 mod value_error;
 mod zone;
 

@@ -1,5 +1,5 @@
 //! Casts that DataFusion makes otherwise: from text to any type, from fractions to whole numbers, to narrower whole
-//! numbers.
+//! numbers, and times and floats to text.
 //!
 //! DataFusion reads `'{1,2}'` as an array of one text, knows fewer spellings of times, drops fractions and answers in
 //! words of its own.
@@ -23,7 +23,7 @@ use datafusion::optimizer::AnalyzerRule;
 use segue_formats::Column;
 use segue_types::{SqlState, SqlType, UserError, sql_type_of};
 
-use super::value_error;
+use super::{text, value_error};
 
 /// Puts our casts in the place of DataFusion's; it comes after type coercion.
 #[derive(Debug)]
@@ -77,7 +77,9 @@ fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
 fn is_ours(from: &DataType, to: &SqlType) -> bool {
     match from {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => *to != SqlType::Text,
-        DataType::Float32 | DataType::Float64 | DataType::Decimal128(..) => is_whole(to),
+        DataType::Float32 | DataType::Float64 => is_whole(to) || *to == SqlType::Text,
+        DataType::Timestamp(..) | DataType::Time64(_) => *to == SqlType::Text,
+        DataType::Decimal128(..) => is_whole(to),
         DataType::Int64 => matches!(to, SqlType::Integer | SqlType::SmallInt),
         DataType::Int32 => *to == SqlType::SmallInt,
         _ => false,
@@ -146,6 +148,9 @@ impl ScalarUDFImpl for CastTo {
 
 impl CastTo {
     fn convert(&self, array: &ArrayRef) -> Result<ArrayRef> {
+        if self.to == SqlType::Text {
+            return text::shown(array);
+        }
         match array.data_type() {
             DataType::Utf8 => self.read(array.as_string::<i32>().iter()),
             DataType::LargeUtf8 | DataType::Utf8View => {

@@ -4,9 +4,9 @@ use std::ops::ControlFlow;
 
 use segue_types::SqlType;
 use sqlparser::ast::{
-    BinaryOperator, CastKind, CharacterLength, DataType, Expr, Function, FunctionArg,
-    FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName, Value, VisitMut,
-    visit_expressions_mut,
+    AccessExpr, BinaryOperator, CastKind, CharacterLength, DataType, Expr, Function, FunctionArg,
+    FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName, Subscript, Value,
+    VisitMut, visit_expressions_mut,
 };
 
 /// More digits before or after the point than a numeric is sure to hold.
@@ -46,6 +46,10 @@ fn expression(expr: &mut Expr) {
             vec![timestamp.as_ref().clone(), time_zone.as_ref().clone()],
         )),
         Expr::Function(function) => remainder(function),
+        Expr::CompoundFieldAccess { access_chain, .. } => {
+            access_chain.iter_mut().for_each(member);
+            None
+        }
         _ => None,
     };
     if let Some(rewritten) = rewritten {
@@ -70,6 +74,16 @@ fn cast(expr: &Expr, to: &DataType) -> Option<Expr> {
             Some(call(&format!("cast_to_{ty}"), vec![expr.clone()]))
         }
         _ => None,
+    }
+}
+
+/// `(p).x` is `(p)['x']`.
+fn member(access: &mut AccessExpr) {
+    if let AccessExpr::Dot(Expr::Identifier(name)) = access {
+        let folded =
+            if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() };
+        let index = Expr::value(Value::SingleQuotedString(folded));
+        *access = AccessExpr::Subscript(Subscript::Index { index });
     }
 }
 
@@ -153,8 +167,8 @@ mod tests {
 
     #[test]
     fn what_datafusion_calls_otherwise_is_called_so() {
-        let text = "SELECT mod(a + 1, 2), t AT TIME ZONE 'UTC'";
-        let expected = "SELECT ((a + 1) % (2)), at_time_zone(t, 'UTC')";
+        let text = "SELECT mod(a + 1, 2), t AT TIME ZONE 'UTC', (p).X";
+        let expected = "SELECT ((a + 1) % (2)), at_time_zone(t, 'UTC'), (p)['x']";
         assert_eq!(rewritten(text), expected);
     }
 
