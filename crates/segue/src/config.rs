@@ -59,7 +59,7 @@ struct ConfigFile {
 }
 
 /// The settings in force.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Config {
     pub(crate) listen: SocketAddr,
     pub(crate) data_dir: PathBuf,

@@ -42,12 +42,15 @@ pub(crate) fn serve(config: &Config) -> Result<(), RunError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_name("segue-io")
+        .thread_stack_size(segue_sql::STACK_BYTES)
         .build()
         .map_err(RunError::Runtime)?;
-    runtime.block_on(serve_until_stopped(config))
+    // On a thread of the runtime: views are planned while the engine starts, and the main thread's stack is small.
+    let served = runtime.block_on(runtime.spawn(serve_until_stopped(config.clone())));
+    served.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
 }
 
-async fn serve_until_stopped(config: &Config) -> Result<(), RunError> {
+async fn serve_until_stopped(config: Config) -> Result<(), RunError> {
     let stop = stop_on_signal().map_err(RunError::Runtime)?;
     let listener = TcpListener::bind(config.listen)
         .await

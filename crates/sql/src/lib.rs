@@ -28,7 +28,7 @@ pub use input::{
     Watermark, WeakHandoff, WithOption,
 };
 pub use name::{Literal, Name};
-pub use parser::{Parsed, parse, parse_spanned, parse_type};
+pub use parser::{Parsed, STACK_BYTES, parse, parse_spanned, parse_type};
 pub use redact::{REDACTED, redact_url};
 pub use statement::{
     Action, Alter, CancelJob, ConflictAction, CreateSource, CreateTable, CreateView, Describe,

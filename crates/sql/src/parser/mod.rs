@@ -5,6 +5,8 @@
 
 mod create;
 mod cursor;
+mod depth;
+mod dialect;
 mod stage;
 mod types;
 mod verbs;
@@ -13,14 +15,15 @@ use std::ops::Range;
 
 use segue_types::SqlType;
 use sqlparser::{
-    dialect::PostgreSqlDialect,
     tokenizer::{Location, Token, TokenWithSpan, Tokenizer},
 };
 
 use crate::{Lines, ParseError, Statement, redact_url};
 use cursor::Cursor;
+pub use depth::STACK_BYTES;
+use dialect::SegueDialect;
 
-static DIALECT: PostgreSqlDialect = PostgreSqlDialect {};
+static DIALECT: SegueDialect = SegueDialect;
 
 /// A statement and the bytes of the text that it stands in, without the semicolon.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,7 +48,8 @@ pub fn parse_spanned(text: &str) -> Result<Vec<Parsed>, ParseError> {
             end = (token.token == Token::SemiColon).then_some(token.span);
             end.is_none()
         };
-        let statement = tokens.by_ref().take_while(goes_on).collect();
+        let statement: Vec<TokenWithSpan> = tokens.by_ref().take_while(goes_on).collect();
+        depth::check(&statement, &lines)?;
         let mut cursor = Cursor::new(text, &lines, statement, end);
         if cursor.is_empty() {
             continue;
