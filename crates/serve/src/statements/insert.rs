@@ -76,7 +76,8 @@ pub(super) async fn prepare(
         }
         _ => {}
     }
-    let statement = query::rewritten(&without_defaults(source), &running.text);
+    let statement =
+        query::rewritten(&cast_values(without_defaults(source), &target), &running.text);
     let mut typed = statement.clone();
     parameters::with_types(&mut typed, &known);
     let planned =
@@ -244,7 +245,11 @@ fn cast_values(mut source: ast::Query, target: &Target) -> ast::Query {
     if let SetExpr::Values(values) = source.body.as_mut() {
         for row in &mut values.rows {
             for (expr, column) in row.iter_mut().zip(&target.columns) {
-                parameters::cast(expr, &column_type(&target.object.schema, *column));
+                let ty = column_type(&target.object.schema, *column);
+                // No cast names a struct; its literals are read as they are.
+                if !matches!(ty, SqlType::Struct(_)) {
+                    parameters::cast(expr, &ty);
+                }
             }
         }
     }

@@ -17,9 +17,13 @@ pub(super) fn text(ty: &Type, raw: &[u8]) -> Result<String, Failure> {
         Type::INT8 => i64::from_be_bytes(raw.try_into()?).to_string(),
         Type::OID => u32::from_be_bytes(raw.try_into()?).to_string(),
         Type::FLOAT4 => {
-            float(f32::from_be_bytes(raw.try_into()?).into(), |v| (v as f32).to_string())
+            let value = f32::from_be_bytes(raw.try_into()?);
+            float(value.into(), &value.to_string(), &format!("{value:e}"), 6)
         }
-        Type::FLOAT8 => float(f64::from_be_bytes(raw.try_into()?), |v| v.to_string()),
+        Type::FLOAT8 => {
+            let value = f64::from_be_bytes(raw.try_into()?);
+            float(value, &value.to_string(), &format!("{value:e}"), 15)
+        }
         Type::NUMERIC => numeric(raw)?,
         Type::BYTEA => raw.iter().fold("\\x".to_owned(), |hex, byte| hex + &format!("{byte:02x}")),
         Type::UUID => uuid(raw)?,
@@ -27,21 +31,26 @@ pub(super) fn text(ty: &Type, raw: &[u8]) -> Result<String, Failure> {
         Type::DATE => date(i32::from_be_bytes(raw.try_into()?).into()),
         Type::TIME => time_of_day(i64::from_be_bytes(raw.try_into()?)),
         Type::TIMESTAMP => timestamp(i64::from_be_bytes(raw.try_into()?)),
-        Type::TIMESTAMPTZ => timestamp(i64::from_be_bytes(raw.try_into()?)) + "+00",
+        Type::TIMESTAMPTZ => timestamp(i64::from_be_bytes(raw.try_into()?)) + "+00:00",
         Type::INTERVAL => interval(raw)?,
         Type::RECORD => record(raw)?,
         _ => String::from_utf8(raw.to_vec())?,
     })
 }
 
-fn float(value: f64, show: impl Fn(f64) -> String) -> String {
+/// Plain up to 15 (6) digits before the point and 4 zeros behind it, else with an exponent of two digits.
+fn float(value: f64, plain: &str, scientific: &str, digits_max: i32) -> String {
     if value.is_nan() {
-        "NaN".to_owned()
+        return "NaN".to_owned();
     } else if value.is_infinite() {
-        (if value > 0.0 { "Infinity" } else { "-Infinity" }).to_owned()
-    } else {
-        show(value)
+        return (if value > 0.0 { "Infinity" } else { "-Infinity" }).to_owned();
     }
+    let (digits, exponent) = scientific.split_once('e').expect("Rust writes an exponent");
+    let exponent: i32 = exponent.parse().expect("Rust writes a number");
+    if (-4..digits_max).contains(&exponent) {
+        return plain.to_owned();
+    }
+    format!("{digits}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
 }
 
 fn numeric(raw: &[u8]) -> Result<String, Failure> {
@@ -114,17 +123,25 @@ fn interval(raw: &[u8]) -> Result<String, Failure> {
     let days = i32::from_be_bytes(raw.get(8..12).ok_or("a short interval")?.try_into()?);
     let months = i32::from_be_bytes(raw.get(12..16).ok_or("a short interval")?.try_into()?);
     let mut parts = Vec::new();
+    // What follows a negative part says that it is positive.
+    let mut negative = false;
     let mut part = |n: i32, unit: &str| {
         if n != 0 {
-            parts.push(format!("{n} {unit}{}", if n == 1 { "" } else { "s" }));
+            let plus = if negative && n > 0 { "+" } else { "" };
+            negative = n < 0;
+            parts.push(format!("{plus}{n} {unit}{}", if n == 1 { "" } else { "s" }));
         }
     };
     part(months / 12, "year");
     part(months % 12, "mon");
     part(days, "day");
     if micros != 0 || parts.is_empty() {
-        let minus = if micros < 0 { "-" } else { "" };
-        parts.push(format!("{minus}{}", time_of_day(micros.abs())));
+        let sign = match micros {
+            ..0 => "-",
+            _ if negative => "+",
+            _ => "",
+        };
+        parts.push(format!("{sign}{}", time_of_day(micros.abs())));
     }
     Ok(parts.join(" "))
 }
@@ -135,9 +152,10 @@ fn array(element: &Type, raw: &[u8]) -> Result<String, Failure> {
         Ok(i32::from_be_bytes(raw.get(at..at + 4).ok_or("a short array")?.try_into()?))
     };
     let dimensions = usize::try_from(int(0)?)?;
+    let lengths: Vec<i32> = (0..dimensions).map(|i| int(12 + 8 * i)).collect::<Result<_, _>>()?;
     let mut at = 12 + 8 * dimensions;
-    let count = if dimensions == 0 { 0 } else { int(12)? };
     let mut items = Vec::new();
+    let count = if dimensions == 0 { 0 } else { lengths.iter().product() };
     for _ in 0..count {
         let length = int(at)?;
         at += 4;
@@ -148,6 +166,10 @@ fn array(element: &Type, raw: &[u8]) -> Result<String, Failure> {
         let end = at + usize::try_from(length)?;
         items.push(quote_item(&text(element, raw.get(at..end).ok_or("a short array")?)?));
         at = end;
+    }
+    for length in lengths.iter().skip(1).rev() {
+        let rows = items.chunks(usize::try_from(*length)?.max(1));
+        items = rows.map(|row| format!("{{{}}}", row.join(","))).collect();
     }
     Ok(format!("{{{}}}", items.join(",")))
 }
@@ -168,10 +190,17 @@ fn record(raw: &[u8]) -> Result<String, Failure> {
             continue;
         }
         let end = at + usize::try_from(length)?;
-        members.push(text(&ty, raw.get(at..end).ok_or("a short record")?)?);
+        members.push(quote_member(&text(&ty, raw.get(at..end).ok_or("a short record")?)?));
         at = end;
     }
     Ok(format!("({})", members.join(",")))
+}
+
+fn quote_member(text: &str) -> String {
+    if !text.is_empty() && !text.contains(['(', ')', ',', '"', '\\', ' ']) {
+        return text.to_owned();
+    }
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\"\""))
 }
 
 fn quote_item(text: &str) -> String {
