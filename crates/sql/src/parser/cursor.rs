@@ -162,7 +162,10 @@ impl<'a> Cursor<'a> {
             return Ok(name);
         }
         if name.as_str() != "public" {
-            let message = format!("schema \"{}\" does not exist", name.as_str());
+            let system = ["segue", "pg_catalog", "information_schema"];
+            let what =
+                if system.contains(&name.as_str()) { "is the system's" } else { "does not exist" };
+            let message = format!("schema \"{}\" {what}", name.as_str());
             let error = UserError::new(SqlState::UNDEFINED_SCHEMA, message).at(offset);
             return Err(ParseError::Invalid(error.with_hint("Objects live in schema \"public\".")));
         }
