@@ -26,6 +26,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "segue",
         &[
             "types",
+            "sql",
             "connect",
             "engine",
             "serve",
