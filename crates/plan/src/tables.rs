@@ -240,7 +240,8 @@ const MIXED: &str =
 const REVIVED: &str =
     "A snapshot after changes would bring rows back that the changes have removed.";
 const PUT_FIRST: &str = "Put the snapshot before the changes.";
-const APPLY_CHANGES: &str = "Make the second stage FORMAT UPSERT with a PRIMARY KEY, or feed two tables and join them in a view.";
+const APPLY_CHANGES: &str = "Make the second stage FORMAT UPSERT with a PRIMARY KEY, or feed two tables \
+     and join them in a view.";
 const NEEDS_IMAGE: &str =
     "A change names the row that it takes back, and events do not say which row that is.";
 
