@@ -40,6 +40,7 @@ pub(crate) struct Consumer {
     readers: BTreeMap<StageIndex, Arc<SharedReader>>,
     tasks: BTreeMap<(StageIndex, Task), AbortHandle>,
     queue: Arc<Semaphore>,
+    slots: Arc<Semaphore>,
     workplace: Workplace,
 }
 
@@ -62,11 +63,8 @@ pub(crate) struct StageMeter {
     pub(crate) retrying: Option<String>,
 }
 
-/// What the world has to do for a consumer: what is not a task of its own.
-pub(crate) enum Upshot {
-    Completed,
-    Failed(String),
-}
+/// Why a consumer stands still from now on; for the world to tell.
+pub(crate) type Stopped = Option<String>;
 
 impl Consumer {
     pub(crate) fn new(
@@ -89,12 +87,13 @@ impl Consumer {
             readers: BTreeMap::new(),
             tasks: BTreeMap::new(),
             queue: Arc::new(Semaphore::new(reader::QUEUE_KIB_MAX as usize)),
+            slots: Arc::new(Semaphore::new(reader::BOUNDED_SPLITS_MAX)),
             workplace,
         }
     }
 
     /// Decides what `event` means, and does it.
-    pub(crate) fn decide(&mut self, event: Event) -> Vec<Upshot> {
+    pub(crate) fn decide(&mut self, event: Event) -> Stopped {
         let (state, effects) = decide(self.state.take().expect(STATE_IS_THERE), event);
         self.state = Some(state);
         self.perform(effects)
@@ -105,12 +104,12 @@ impl Consumer {
         self.state.as_ref().expect(STATE_IS_THERE)
     }
 
-    /// Carries out effects in order; returns what only the world can do.
-    pub(crate) fn perform(&mut self, effects: Vec<Effect>) -> Vec<Upshot> {
-        effects.into_iter().filter_map(|effect| self.perform_one(effect)).collect()
+    /// Carries out effects in order.
+    pub(crate) fn perform(&mut self, effects: Vec<Effect>) -> Stopped {
+        effects.into_iter().filter_map(|effect| self.perform_one(effect)).last()
     }
 
-    fn perform_one(&mut self, effect: Effect) -> Option<Upshot> {
+    fn perform_one(&mut self, effect: Effect) -> Stopped {
         match effect {
             Effect::Discover { assignment, stage } => {
                 let (desk, shared) = (self.desk(stage, assignment), self.reader(stage));
@@ -128,7 +127,10 @@ impl Consumer {
             Effect::CloseSplit { stage, split } => self.abort(stage, Task::Read(split)),
             Effect::CloseStage { stage } => self.close_stage(stage),
             Effect::ResolveHandoff { assignment, from, to, ends } => {
-                return self.resolve_handoff(assignment, (from, to), ends);
+                let handoff = self.handoff(from, to, ends);
+                let (desk, runtime) =
+                    (self.desk(to, assignment), Arc::clone(self.source.stage(to)));
+                self.spawn(to, Task::Handoff, reader::resolve_handoff(desk, runtime, handoff));
             }
             Effect::CheckStarts { assignment, stage, starts } => {
                 let (desk, runtime) =
@@ -136,22 +138,10 @@ impl Consumer {
                 self.spawn(stage, Task::Handoff, reader::check_starts(desk, runtime, starts));
             }
             Effect::Acknowledge { stage, positions } => self.acknowledge(stage, positions),
-            Effect::Completed => return Some(Upshot::Completed),
-            Effect::Fail { failure } => return Some(Upshot::Failed(failure.to_string())),
+            // Whoever waits for the end looks at the state.
+            Effect::Completed => {}
+            Effect::Fail { failure } => return Some(failure.to_string()),
         }
-        None
-    }
-
-    fn resolve_handoff(
-        &mut self,
-        assignment: Assignment,
-        (from, to): (StageIndex, StageIndex),
-        ends: Vec<(SplitId, Position)>,
-    ) -> Option<Upshot> {
-        let handoff = self.handoff(from, to, ends);
-        let desk = self.desk(to, assignment);
-        let runtime = Arc::clone(self.source.stage(to));
-        self.spawn(to, Task::Handoff, reader::resolve_handoff(desk, runtime, handoff));
         None
     }
 
@@ -169,8 +159,15 @@ impl Consumer {
         Handoff { kind, identity, ends }
     }
 
-    fn acknowledge(&mut self, stage: StageIndex, positions: Vec<(SplitId, Position)>) {
-        let shared = self.reader(stage);
+    fn acknowledge(&self, stage: StageIndex, positions: Vec<(SplitId, Position)>) {
+        let runtime = Arc::clone(self.source.stage(stage));
+        if runtime.is_captured() {
+            return;
+        }
+        // The last positions of a stage are durable only when its readers have been closed.
+        let shared = self.readers.get(&stage).map(Arc::clone);
+        let projection = Arc::clone(&self.projection);
+        let shared = shared.unwrap_or_else(|| Arc::new(SharedReader::new(runtime, projection)));
         self.workplace.runtime.spawn(async move {
             let told = match shared.get().await {
                 Ok(reader) => reader.acknowledge(&positions).await,
@@ -190,6 +187,7 @@ impl Consumer {
             stage,
             assignment,
             queue: Arc::clone(&self.queue),
+            slots: Arc::clone(&self.slots),
         }
     }
 
@@ -236,7 +234,7 @@ impl Consumer {
         stage: StageIndex,
         by: Assignment,
         error: &ConnectError,
-    ) -> Vec<Upshot> {
+    ) -> Stopped {
         let message = error.to_user_error(&self.source.stage(stage).name).message;
         self.decide(Event::Failed { by: FailedBy::Work(by), stage, message, retriable: false })
     }

@@ -11,7 +11,7 @@ pub(crate) mod table;
 pub(crate) mod view;
 mod wait;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use segue_catalog::{CatalogError, ObjectKind};
 use segue_sql::{OnExisting, Statement};
@@ -125,7 +125,8 @@ async fn run_job(
         tokio::spawn(in_background(engine.clone(), id, work));
         return Ok(());
     }
-    let mut work = Box::pin(work);
+    let mut work = Box::pin(finished(engine, id, work));
+    let began = Instant::now();
     let mut ticks = tokio::time::interval(PROGRESS_INTERVAL);
     ticks.tick().await;
     let error = loop {
@@ -136,9 +137,9 @@ async fn run_job(
             },
             () = context.cancel.cancelled() => break canceled(),
             _ = ticks.tick() => {
-                let lines = engine.inbox().ask(move |world| world.progress(id)).await;
-                for line in lines.unwrap_or_default() {
-                    context.notice(line);
+                let progress = engine.inbox().ask(move |world| world.progress(id)).await;
+                for one in progress.unwrap_or_default() {
+                    context.notice(one.show(Some(began.elapsed())));
                 }
             }
         }
@@ -151,20 +152,28 @@ async fn run_job(
     Err(error)
 }
 
+/// Does a job's work and waits until the job is done: its object ready, durably. Ends early when the work
+/// fails or the object is dropped by somebody else.
+async fn finished(
+    engine: &Engine,
+    id: ObjectId,
+    work: impl Future<Output = Result<(), UserError>>,
+) -> Result<(), UserError> {
+    tokio::select! {
+        result = wait::job(engine, id) => result,
+        Err(error) = work => Err(error),
+    }
+}
+
 /// Runs a job that nobody waits for; its failure is kept for SHOW JOBS.
 async fn in_background(
     engine: Engine,
     id: ObjectId,
     work: impl Future<Output = Result<(), UserError>>,
 ) {
-    if let Err(error) = work.await {
+    if let Err(error) = finished(&engine, id, work).await {
         tracing::warn!(job = %id, %error, "a job failed");
-        // The detail says what an external system answered, and nobody else will be told.
-        let reason = match error.detail {
-            Some(detail) => format!("{}: {detail}", error.message),
-            None => error.message,
-        };
-        engine.inbox().run(move |world| world.jobs.fail(id, reason));
+        engine.inbox().run(move |world| world.jobs.fail(id, error.message));
     }
 }
 

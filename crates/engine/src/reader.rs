@@ -17,6 +17,8 @@ use crate::source::{SharedReader, StageRuntime};
 
 /// How many bytes of one consumer may wait for a step, in KiB.
 pub(crate) const QUEUE_KIB_MAX: u32 = 64 * 1024;
+/// How many bounded splits of one consumer are read at once: a folder may have thousands of files.
+pub(crate) const BOUNDED_SPLITS_MAX: usize = 8;
 /// How often a continuous stage is looked at for new splits, unless its options say otherwise.
 const DISCOVERY_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -28,6 +30,7 @@ pub(crate) struct Desk {
     pub(crate) stage: StageIndex,
     pub(crate) assignment: Assignment,
     pub(crate) queue: Arc<Semaphore>,
+    pub(crate) slots: Arc<Semaphore>,
 }
 
 impl Desk {
@@ -69,18 +72,24 @@ pub(crate) struct Range {
 
 /// Reads a range, over and over while the system is away.
 pub(crate) async fn read_split(desk: Desk, reader: Arc<SharedReader>, mut range: Range) {
+    // A split without a bound never gives its slot back, and all of those have to be read.
+    let slot = match range.until {
+        Some(_) => Some(desk.slots.acquire().await.expect("the semaphore is never closed")),
+        None => None,
+    };
     let mut backoff = Backoff::new();
     let mut sequence = 0;
     loop {
         match read_on(&desk, &reader, &mut range, &mut sequence, &mut backoff).await {
-            Ok(()) => return,
+            Ok(()) => break,
             Err(error) => {
                 if !desk.may_retry(error, &mut backoff).await {
-                    return;
+                    break;
                 }
             }
         }
     }
+    drop(slot);
 }
 
 async fn read_on(

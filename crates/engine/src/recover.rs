@@ -223,12 +223,12 @@ fn restore_consumers(
         let (reader, workplace) = ((object.id, reference.input), world.workplace.clone());
         let mut consumer = Consumer::new(id, reader, source, projection.into(), state, workplace);
         // A failed object's rows are of no use to anybody.
-        let upshots = match object.state {
-            ObjectState::Failed => Vec::new(),
+        let stopped = match object.state {
+            ObjectState::Failed => None,
             ObjectState::Creating | ObjectState::Ready => consumer.perform(effects),
         };
         world.consumers.insert(id, consumer);
-        world.settle(id, upshots);
+        world.settle(id, stopped);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Plain rows for the relations of schema `segue` and for SHOW: what the step thread knows at one moment.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use segue_coordinate::{Mode, mode, split_status, stage_status};
 use segue_types::{Boundedness, ConsumerId, Continuity, Epoch, JobId, ObjectId, OperatorId};
@@ -105,36 +106,32 @@ impl World {
         }
     }
 
-    /// How far the job of `object` is, a line for each thing that is under way.
-    pub(crate) fn progress(&self, object: ObjectId) -> Vec<String> {
+    /// How far the job of `object` is: one for each thing that is under way.
+    pub(crate) fn progress(&self, object: ObjectId) -> Vec<JobProgress> {
         let Some(job) = self.jobs.get(object) else { return Vec::new() };
         match &job.phase {
             Phase::Capturing(progress) => vec![self.capture_progress(object, progress)],
-            Phase::Asking => vec!["asking how far the sources have come".to_owned()],
+            Phase::Asking => vec![JobProgress::of("asking how far the sources have come")],
             Phase::CatchingUp(targets) => {
                 let consumers = targets.keys().filter_map(|id| self.consumers.get(id));
                 consumers.map(consumer_progress).collect()
             }
-            Phase::Finishing => vec!["waiting for the last epoch".to_owned()],
+            Phase::Finishing => vec![JobProgress::of("waiting for the last epoch")],
         }
     }
 
-    fn capture_progress(&self, object: ObjectId, progress: &Progress) -> String {
-        let stage = progress.stage.load(Ordering::Relaxed);
+    fn capture_progress(&self, object: ObjectId, progress: &Progress) -> JobProgress {
+        let stage = usize::try_from(progress.stage.load(Ordering::Relaxed)).unwrap_or(0);
         let stages = self.sources.get(&object).map_or(&[][..], |source| &source.stages);
-        let name = stages.get(usize::try_from(stage).unwrap_or(0)).map_or("", |s| s.name.as_str());
-        let rows = progress.rows.load(Ordering::Relaxed);
-        let percent = match progress.rows_estimated.load(Ordering::Relaxed) {
-            0 => String::new(),
-            // The system's estimate may be too low; nobody believes 130 %.
-            estimated => format!(" of about {estimated} ({}%)", (rows * 100 / estimated).min(99)),
-        };
-        let attempt = match progress.attempts.load(Ordering::Relaxed) {
-            0 | 1 => String::new(),
-            n => format!(", attempt {n}"),
-        };
-        let (number, count) = (stage + 1, stages.len());
-        format!("stage {number}/{count} \"{name}\": captured {rows} rows{percent}{attempt}")
+        let name = stages.get(stage).map_or("", |stage| stage.name.as_str());
+        let estimated = progress.rows_estimated.load(Ordering::Relaxed);
+        let attempt = progress.attempts.load(Ordering::Relaxed);
+        JobProgress {
+            what: format!("stage {}/{} \"{name}\": captured", stage + 1, stages.len()),
+            rows: Some(progress.rows.load(Ordering::Relaxed)),
+            whole: Some(estimated).filter(|rows| *rows > 0),
+            remark: (attempt > 1).then(|| format!("attempt {attempt}")),
+        }
     }
 
     fn job(&self, object: ObjectId, job: &Job) -> JobStatus {
@@ -145,12 +142,13 @@ impl World {
             (None, Phase::CatchingUp(_)) => "catching up",
             (None, Phase::Finishing) => "finishing",
         };
+        let shown: Vec<String> = self.progress(object).iter().map(|p| p.show(None)).collect();
         JobStatus {
             id: JobId(u64::from(object.0)),
             object,
             name: self.catalog.get(object).map_or_else(String::new, |object| object.name.clone()),
             state,
-            progress: self.progress(object).join("; "),
+            progress: shown.join("; "),
             error: job.failed.clone(),
         }
     }
@@ -174,18 +172,56 @@ impl World {
     }
 }
 
-fn consumer_progress(consumer: &Consumer) -> String {
-    let state = consumer.state();
-    let index = state.current_stage();
+/// How far one thing is that a job waits for.
+pub(crate) struct JobProgress {
+    what: String,
+    rows: Option<u64>,
+    /// About how many rows there will be, where that is known.
+    whole: Option<u64>,
+    remark: Option<String>,
+}
+
+impl JobProgress {
+    fn of(what: &str) -> JobProgress {
+        JobProgress { what: what.to_owned(), rows: None, whole: None, remark: None }
+    }
+
+    /// As one line; with the rate and the time left when it is told how long the job has been running.
+    pub(crate) fn show(&self, elapsed: Option<Duration>) -> String {
+        let mut line = self.what.clone();
+        if let Some(rows) = self.rows {
+            line += &format!(" {rows} rows");
+            if let Some(whole) = self.whole {
+                // An estimate may be too low; nobody believes 130 %.
+                line += &format!(" of about {whole} ({}%)", (rows * 100 / whole).min(99));
+            }
+            let seconds = elapsed.map_or(0.0, |elapsed| elapsed.as_secs_f64());
+            if seconds > 0.0 && rows > 0 {
+                let rate = rows as f64 / seconds;
+                line += &format!(", {rate:.0} rows/s");
+                if let Some(left) = self.whole.and_then(|whole| whole.checked_sub(rows)) {
+                    line += &format!(", {:.0} s left", left as f64 / rate);
+                }
+            }
+        }
+        if let Some(remark) = &self.remark {
+            line += &format!(", {remark}");
+        }
+        line
+    }
+}
+
+fn consumer_progress(consumer: &Consumer) -> JobProgress {
+    let index = consumer.state().current_stage();
     let stage = consumer.source.stage(index);
     let meter = &consumer.meters[index.as_usize()];
-    let whole = stage.capture.as_ref().map(|capture| capture.rows).filter(|rows| *rows > 0);
-    let percent = whole.map_or_else(String::new, |rows| {
-        format!(" of {rows} ({}%)", (meter.rows * 100 / rows).min(100))
-    });
-    let waiting = meter.retrying.as_ref().map_or_else(String::new, |why| format!(", {why}"));
     let (number, count) = (index.0 + 1, consumer.source.stages.len());
-    format!("stage {number}/{count} \"{}\": read {} rows{percent}{waiting}", stage.name, meter.rows)
+    JobProgress {
+        what: format!("stage {number}/{count} \"{}\": read", stage.name),
+        rows: Some(meter.rows),
+        whole: stage.capture.as_ref().map(|capture| capture.rows).filter(|rows| *rows > 0),
+        remark: meter.retrying.clone(),
+    }
 }
 
 /// Why nothing moves: the consumer's failure, or what a task will try again.
@@ -242,4 +278,32 @@ fn splits(consumer: &Consumer) -> Vec<SplitStatus> {
         bound: status.bound.map(|bound| bound.to_string()),
     };
     split_status(consumer.state()).into_iter().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::JobProgress;
+
+    #[test]
+    fn progress_tells_rows_percent_rate_and_time_left_as_far_as_each_is_known() {
+        let mut progress = JobProgress {
+            what: "stage 1/2 \"history\": read".to_owned(),
+            rows: Some(250),
+            whole: Some(1000),
+            remark: None,
+        };
+        assert_eq!(
+            progress.show(Some(Duration::from_secs(5))),
+            "stage 1/2 \"history\": read 250 rows of about 1000 (25%), 50 rows/s, 15 s left"
+        );
+        progress.rows = Some(1300);
+        progress.remark = Some("attempt 2".to_owned());
+        assert_eq!(
+            progress.show(None),
+            "stage 1/2 \"history\": read 1300 rows of about 1000 (99%), attempt 2"
+        );
+        assert_eq!(JobProgress::of("waiting").show(Some(Duration::from_secs(1))), "waiting");
+    }
 }

@@ -145,8 +145,8 @@ impl Round {
                 return;
             }
             Content::Failed(error) => {
-                let upshots = consumer.fail(stage, assignment, &error);
-                return world.settle(id, upshots);
+                let stopped = consumer.fail(stage, assignment, &error);
+                return world.settle(id, stopped);
             }
             Content::Discovered { sequence, enumeration } => Event::Discovered {
                 report: Report { assignment, sequence },

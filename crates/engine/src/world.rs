@@ -15,7 +15,7 @@ use segue_types::{
 };
 
 use crate::api::Published;
-use crate::consumer::{Consumer, Upshot, Workplace};
+use crate::consumer::{Consumer, Stopped, Workplace};
 use crate::job::Jobs;
 use crate::relation::{self, Feed, Inputs, Relation};
 use crate::source::{SourceRuntime, StageRuntime};
@@ -158,20 +158,13 @@ impl World {
     /// Tells one consumer something.
     pub(crate) fn tell(&mut self, id: ConsumerId, event: Event) {
         let Some(consumer) = self.consumers.get_mut(&id) else { return };
-        let upshots = consumer.decide(event);
-        self.settle(id, upshots);
+        let stopped = consumer.decide(event);
+        self.settle(id, stopped);
     }
 
-    pub(crate) fn settle(&mut self, id: ConsumerId, upshots: Vec<Upshot>) {
-        for upshot in upshots {
-            match upshot {
-                Upshot::Completed => {}
-                Upshot::Failed(message) => self.consumer_failed(id, message),
-            }
-        }
-    }
-
-    fn consumer_failed(&mut self, id: ConsumerId, message: String) {
+    /// Tells whoever waits for a consumer that it stands still.
+    pub(crate) fn settle(&mut self, id: ConsumerId, stopped: Stopped) {
+        let Some(message) = stopped else { return };
         let object = self.consumers[&id].object;
         tracing::warn!(consumer = %id, object = %object, %message, "a source failed");
         self.jobs.fail(object, message);

@@ -127,8 +127,7 @@ pub(super) async fn fill(engine: Engine, source: Arc<SourceRuntime>) -> Result<(
         let targets = BTreeMap::from([(consumer.id, opening.target)]);
         world.jobs.set_phase(id, Phase::CatchingUp(targets));
     };
-    staged::capture_and(&engine, source, &progress, start).await?;
-    super::wait::job_of(engine, id).await
+    staged::capture_and(&engine, source, &progress, start).await
 }
 
 /// Goes on with a table whose creation was under way when the server stopped.

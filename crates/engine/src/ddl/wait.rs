@@ -38,13 +38,8 @@ pub(super) async fn wait(
     Ok(())
 }
 
-/// The same with a handle of its own, for work that outlives the statement.
-pub(super) async fn job_of(engine: Engine, object: ObjectId) -> Result<(), UserError> {
-    job(&engine, object).await
-}
-
 /// Waits for the job of `object`, if there is one.
-async fn job(engine: &Engine, object: ObjectId) -> Result<(), UserError> {
+pub(super) async fn job(engine: &Engine, object: ObjectId) -> Result<(), UserError> {
     let answered =
         engine.inbox().ask(move |world| world.jobs.wait(object)).await.ok_or_else(stopping)?;
     answered.await.map_err(|_| stopping())?
