@@ -79,7 +79,8 @@ impl<'a> Cursor<'a> {
 
     /// Where the statement's last words begin, if they are these unquoted ones.
     pub(super) fn ending(&self, words: &[&str]) -> Option<Offset> {
-        let length = (0..).find(|n| self.peek(*n) == &Token::EOF)?;
+        let rest = &self.places[self.parser.index().min(self.places.len())..];
+        let length = rest.iter().filter(|place| place.visible).count();
         let first = length.checked_sub(words.len())?;
         let found = words.iter().enumerate().all(|(n, word)| self.is_word(first + n, word));
         found.then(|| Offset(self.offset_of(self.parser.peek_nth_token_ref(first).span)))
