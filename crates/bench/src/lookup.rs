@@ -10,7 +10,6 @@ use tokio_postgres::Client;
 use crate::measure::{cpu_of, times};
 use crate::{Outcome, Run};
 
-const KEYS: i64 = 1_000_000;
 const LOOKUPS: i64 = 20_000;
 const CLIENTS: i64 = 8;
 
@@ -19,12 +18,13 @@ pub(crate) fn bench(run: &Run) -> Outcome {
     run.runtime.block_on(async {
         times("speed of light: a TCP round trip on this machine", &round_trips().await?);
         let client = server.connect().await;
-        fill(&client).await?;
-        println!("{KEYS} keys, {LOOKUPS} lookups");
-        let (samples, cpu, _) = lookups(&server, 1).await?;
+        let keys = i64::try_from(run.external_rows)?;
+        fill(&client, keys).await?;
+        println!("{keys} keys, {LOOKUPS} lookups");
+        let (samples, cpu, _) = lookups(&server, 1, keys).await?;
         times("lookup by key, one client", &samples);
         per_core(&cpu);
-        let (samples, cpu, wall) = lookups(&server, CLIENTS).await?;
+        let (samples, cpu, wall) = lookups(&server, CLIENTS, keys).await?;
         times(&format!("lookup by key, {CLIENTS} clients at once"), &samples);
         per_core(&cpu);
         println!("    {:.1} k lookups/s in all", LOOKUPS as f64 / wall.as_secs_f64() / 1e3);
@@ -38,10 +38,10 @@ fn per_core(cpu: &Duration) {
     println!("    {rate:.1} k lookups a core-second of the server, {micros:.1} us each");
 }
 
-async fn fill(client: &Client) -> Outcome {
+async fn fill(client: &Client, keys: i64) -> Outcome {
     let source = format!(
         "CREATE SOURCE g (k BIGINT, v BIGINT) WITH (connector = 'datagen', \
-         fields.k.kind = 'sequence', fields.k.start = '1', fields.k.end = '{KEYS}', \
+         fields.k.kind = 'sequence', fields.k.start = '1', fields.k.end = '{keys}', \
          fields.v.kind = 'random', fields.v.min = '0', fields.v.max = '1000') \
          FORMAT PLAIN ENCODE NATIVE"
     );
@@ -56,13 +56,14 @@ async fn fill(client: &Client) -> Outcome {
 async fn lookups(
     server: &Segue,
     clients: i64,
+    keys: i64,
 ) -> Result<(Vec<Duration>, Duration, Duration), Box<dyn std::error::Error>> {
     let before = cpu_of(server.pid())?;
     let began = Instant::now();
     let mut tasks = Vec::new();
     for number in 0..clients {
         let client = server.connect().await;
-        tasks.push(tokio::spawn(ask(client, number, LOOKUPS / clients)));
+        tasks.push(tokio::spawn(ask(client, number, LOOKUPS / clients, keys)));
     }
     let mut samples = Vec::new();
     for task in tasks {
@@ -75,11 +76,12 @@ async fn ask(
     client: Client,
     seed: i64,
     lookups: i64,
+    keys: i64,
 ) -> Result<Vec<Duration>, tokio_postgres::Error> {
     let statement = client.prepare("SELECT k, n, v FROM m WHERE k = $1").await?;
     let mut samples = Vec::new();
     for i in 0..lookups {
-        let key = (i * 7919 + seed * 104_729) % KEYS + 1;
+        let key = (i * 7919 + seed * 104_729) % keys + 1;
         let began = Instant::now();
         let row = client.query_one(&statement, &[&key]).await?;
         samples.push(began.elapsed());

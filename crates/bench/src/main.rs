@@ -33,7 +33,7 @@ struct Arguments {
     /// Orders of the workload.
     #[arg(long, default_value_t = 5_000_000)]
     rows: usize,
-    /// Orders that go through Kafka and PostgreSQL.
+    /// Orders that go through Kafka and PostgreSQL, and keys to look up.
     #[arg(long, default_value_t = 1_000_000)]
     external_rows: usize,
     /// The server's binary; beside this one if not given.
