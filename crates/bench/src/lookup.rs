@@ -41,6 +41,7 @@ fn per_core(cpu: &Duration) {
 async fn fill(client: &Client, keys: i64) -> Outcome {
     let source = format!(
         "CREATE SOURCE g (k BIGINT, v BIGINT) WITH (connector = 'datagen', \
+         datagen.rows.per.second = '0', \
          fields.k.kind = 'sequence', fields.k.start = '1', fields.k.end = '{keys}', \
          fields.v.kind = 'random', fields.v.min = '0', fields.v.max = '1000') \
          FORMAT PLAIN ENCODE NATIVE"
