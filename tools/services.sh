@@ -13,7 +13,6 @@ up() {
     if running; then
         echo "services are up already"
     else
-        cargo build --quiet --package segue-testkit
         mkdir -p "$FOLDER"
         rm -f "$FOLDER/env" "$FOLDER/stdin"
         mkfifo "$FOLDER/stdin"
