@@ -181,7 +181,7 @@ fn ctrl_c_ends_a_view_that_is_being_filled_and_leaves_nothing() {
                   fields.id.end = '1000000'))";
     assert!(run(psql(&segue).args(["-qc", source]), "psql").status.success());
     let statement = "CREATE MATERIALIZED VIEW filled AS SELECT count(*) AS n FROM slow";
-    let output = interrupted(&segue, statement, || answer(&segue, "SHOW JOBS") != "");
+    let output = interrupted(&segue, statement, || !answer(&segue, "SHOW JOBS").is_empty());
     let errors = text(&output.stderr);
     assert!(errors.contains("57014"), "{errors}");
     assert_eq!(text(&output.stdout), "");

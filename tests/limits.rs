@@ -269,7 +269,7 @@ async fn two_hundred_clients_are_served_and_one_beyond_the_maximum_is_told_so() 
     while clients.len() < MAX {
         clients.push(segue.connect().await);
     }
-    let refused = segue.try_connect().await.err().expect("there is no place");
+    let refused = segue.try_connect().await.map(drop).expect_err("there is no place");
     assert_eq!(refused.code().map(|code| code.code()), Some("53300"), "{refused:?}");
 
     let mut running = tokio::task::JoinSet::new();

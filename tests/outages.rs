@@ -41,19 +41,19 @@ impl Running {
     /// The error that the statement ends with.
     async fn error(self) -> DbError {
         let ended = tokio::time::timeout(DEADLINE, self.task).await.expect("the statement ends");
-        database_error(ended.expect("it does not panic").expect_err("the statement fails"))
+        database_error(&ended.expect("it does not panic").expect_err("the statement fails"))
     }
 
     /// Ctrl-C, as psql sends it.
-    async fn is_canceled_promptly(self) {
+    async fn expect_canceled_promptly(self) {
         self.cancel.cancel_query(NoTls).await.expect("the request is taken");
         let ended = tokio::time::timeout(PROMPTLY, self.task).await.expect("it ends promptly");
-        let error = database_error(ended.expect("it does not panic").expect_err("it is canceled"));
+        let error = database_error(&ended.expect("it does not panic").expect_err("it is canceled"));
         assert_eq!(error.code().code(), "57014", "{error:?}");
     }
 }
 
-fn database_error(error: tokio_postgres::Error) -> DbError {
+fn database_error(error: &tokio_postgres::Error) -> DbError {
     error.as_db_error().unwrap_or_else(|| panic!("not an answer of the server: {error:?}")).clone()
 }
 
@@ -443,7 +443,7 @@ async fn a_topic_that_was_made_again_is_an_error_and_none_of_it_is_read() {
         assert_eq!(rows(&client, &phase).await, [["failed"]]);
         assert_eq!(rows(&client, &format!("SELECT n, s FROM v_{name}")).await, counted(0..100));
         let later = counting(&format!("later_{name}"), name);
-        let error = database_error(client.batch_execute(&later).await.expect_err("refused"));
+        let error = database_error(&client.batch_execute(&later).await.expect_err("refused"));
         assert!(error.message().contains("has been replaced"), "{error:?}");
     }
     only_these_are_left(&segue, &client, &["offline", "online", "v_offline", "v_online"]).await;
@@ -481,7 +481,7 @@ async fn retention_that_overtakes_the_start_during_the_history_fails_the_stateme
         assert!(error.message().contains(EXPIRED), "{error:?}");
     }
     only_these_are_left(&segue, &client, &["slow"]).await;
-    let error = database_error(client.batch_execute(&captured).await.expect_err("still gone"));
+    let error = database_error(&client.batch_execute(&captured).await.expect_err("still gone"));
     assert!(error.message().contains(EXPIRED), "{error:?}");
     client.batch_execute("DROP SOURCE slow").await.expect("nothing depends on it");
     only_these_are_left(&segue, &client, &[]).await;
@@ -530,7 +530,7 @@ async fn retention_that_overtakes_a_position_while_the_server_is_down_fails_the_
             .await;
         assert_eq!(rows(&client, "SELECT n, s FROM v_ready").await, counted(0..100));
         let error =
-            database_error(client.batch_execute("WAIT").await.expect_err("jobs have failed"));
+            database_error(&client.batch_execute("WAIT").await.expect_err("jobs have failed"));
         assert!(error.message().contains(EXPIRED), "{error:?}");
         segue.kill();
     }
@@ -562,7 +562,7 @@ async fn ctrl_c_ends_a_statement_promptly_and_leaves_nothing_of_it() {
     let source = numbers_after("s", &history, &topic(&kafka, "t"));
     let creating = Running::start(&segue, &source).await;
     gate.wait_for_waiting(1).await;
-    creating.is_canceled_promptly().await;
+    creating.expect_canceled_promptly().await;
     gate.wait_for_waiting(0).await;
     only_these_are_left(&segue, &client, &[]).await;
 
@@ -574,7 +574,7 @@ async fn ctrl_c_ends_a_statement_promptly_and_leaves_nothing_of_it() {
     wait_for("chunks to be written", DEADLINE, || {
         (!capture_files(&segue).is_empty()).then_some(())
     });
-    creating.is_canceled_promptly().await;
+    creating.expect_canceled_promptly().await;
     let running = "SELECT pid FROM pg_stat_activity WHERE query LIKE '%1000000000%' AND pid <> pg_backend_pid()";
     expect_rows(&gate.holder, running, &[]).await;
     only_these_are_left(&segue, &client, &[]).await;
@@ -589,7 +589,7 @@ async fn ctrl_c_ends_a_statement_promptly_and_leaves_nothing_of_it() {
             kafka.stop();
             stage_error(&client, "v", "could not reach Kafka").await;
         }
-        creating.is_canceled_promptly().await;
+        creating.expect_canceled_promptly().await;
         only_these_are_left(&segue, &client, &["s"]).await;
     }
 
@@ -602,7 +602,7 @@ async fn ctrl_c_ends_a_statement_promptly_and_leaves_nothing_of_it() {
         });
         let creating = Running::start(&segue, &statement).await;
         wait_for("the broker to be asked", DEADLINE, asked);
-        creating.is_canceled_promptly().await;
+        creating.expect_canceled_promptly().await;
         only_these_are_left(&segue, &client, &["s"]).await;
     }
     client.batch_execute("DROP SOURCE s").await.expect("dropped");

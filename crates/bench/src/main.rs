@@ -51,7 +51,9 @@ struct Run {
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
-const BENCHES: &[(&str, fn(&Run) -> Outcome)] = &[
+type Bench = fn(&Run) -> Outcome;
+
+const BENCHES: &[(&str, Bench)] = &[
     ("decode", decode::bench),
     ("aggregate", aggregate::bench),
     ("views", views::bench),

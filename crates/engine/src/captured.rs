@@ -91,7 +91,10 @@ impl StageReader for CapturedStage {
             reader.seek(&from)?;
             Ok(reader)
         });
-        let reader = opened.await.expect("opening a capture does not panic").map_err(failure)?;
+        let reader = opened
+            .await
+            .expect("opening a capture does not panic")
+            .map_err(|error| failure(&error))?;
         let ops = match self.stage.capabilities.semantics {
             RowSemantics::State | RowSemantics::Upsert => Ops::Put,
             RowSemantics::Append | RowSemantics::Changelog => Ops::Insert,
@@ -124,7 +127,7 @@ struct CapturedSplit {
 impl SplitReader for CapturedSplit {
     async fn next(&mut self) -> Result<ReadEvent, ConnectError> {
         // A batch is a slice of a chunk that is in memory, or one file of a few MiB: short enough to read here.
-        match self.reader.next_batch().map_err(failure)? {
+        match self.reader.next_batch().map_err(|error| failure(&error))? {
             None => Ok(ReadEvent::Done { at: self.end.clone() }),
             Some((batch, next)) => {
                 let rows: RecordBatch =
@@ -143,6 +146,6 @@ impl SplitReader for CapturedSplit {
 }
 
 /// A damaged or unreadable file: not to be tried again.
-fn failure(error: CaptureError) -> ConnectError {
-    ConnectError::Value(UserError::from(&error))
+fn failure(error: &CaptureError) -> ConnectError {
+    ConnectError::Value(UserError::from(error))
 }

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use segue_connect::{ConnectError, Handoff, HandoffKind};
-use segue_coordinate::{Assignment, ConsumerState, Effect, Event, FailedBy, decide};
+use segue_coordinate::{Assignment, ConsumerState, Effect, Event, FailedBy, Mode, decide, mode};
 use segue_store::crash_point;
-use segue_types::{ConsumerId, ObjectId, Position, SplitId, StageIndex};
+use segue_types::{ConsumerId, ObjectId, Position, SplitId, SqlState, StageIndex, UserError};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
@@ -41,6 +41,8 @@ pub(crate) struct Consumer {
     tasks: BTreeMap<(StageIndex, Task), AbortHandle>,
     queue: Arc<Semaphore>,
     slots: Arc<Semaphore>,
+    /// What a task of this process failed with; the coordinator keeps the message alone.
+    reported: Option<UserError>,
     workplace: Workplace,
 }
 
@@ -64,7 +66,7 @@ pub(crate) struct StageMeter {
 }
 
 /// Why a consumer stands still from now on; for the world to tell.
-pub(crate) type Stopped = Option<String>;
+pub(crate) type Stopped = Option<UserError>;
 
 impl Consumer {
     pub(crate) fn new(
@@ -88,6 +90,7 @@ impl Consumer {
             tasks: BTreeMap::new(),
             queue: Arc::new(Semaphore::new(reader::QUEUE_KIB_MAX as usize)),
             slots: Arc::new(Semaphore::new(reader::BOUNDED_SPLITS_MAX)),
+            reported: None,
             workplace,
         }
     }
@@ -140,7 +143,7 @@ impl Consumer {
             Effect::Acknowledge { stage, positions } => self.acknowledge(stage, positions),
             // Whoever waits for the end looks at the state.
             Effect::Completed => {}
-            Effect::Fail { failure } => return Some(failure.to_string()),
+            Effect::Fail { .. } => return self.failure(),
         }
         None
     }
@@ -228,6 +231,15 @@ impl Consumer {
         self.readers.remove(&stage);
     }
 
+    /// Why the consumer stands still, if it does.
+    pub(crate) fn failure(&self) -> Option<UserError> {
+        let Mode::Failed(failure) = mode(self.state()) else { return None };
+        let message = failure.to_string();
+        let reported = self.reported.as_ref().filter(|reported| reported.message == message);
+        let stored = || UserError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message.clone());
+        Some(reported.cloned().unwrap_or_else(stored))
+    }
+
     /// A task failed for good.
     pub(crate) fn fail(
         &mut self,
@@ -235,7 +247,9 @@ impl Consumer {
         by: Assignment,
         error: &ConnectError,
     ) -> Stopped {
-        let message = error.to_user_error(&self.source.stage(stage).name).message;
+        let error = error.to_user_error(&self.source.stage(stage).name);
+        let message = error.message.clone();
+        self.reported = Some(error);
         self.decide(Event::Failed { by: FailedBy::Work(by), stage, message, retriable: false })
     }
 }

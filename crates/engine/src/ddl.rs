@@ -173,7 +173,7 @@ async fn in_background(
 ) {
     if let Err(error) = finished(&engine, id, work).await {
         tracing::warn!(job = %id, %error, "a job failed");
-        engine.inbox().run(move |world| world.jobs.fail(id, error.message));
+        engine.inbox().run(move |world| world.jobs.fail(id, error));
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use segue_catalog::ObjectState;
-use segue_coordinate::{Mode, bounded_stages_complete, is_complete, mode, reached};
+use segue_coordinate::{bounded_stages_complete, is_complete, reached};
 use segue_types::{ConsumerId, ObjectId, Position, SplitId, SqlState, StageIndex, UserError};
 use tokio::sync::oneshot;
 
@@ -21,7 +21,7 @@ pub(crate) struct Jobs(BTreeMap<ObjectId, Job>);
 pub(crate) struct Job {
     pub(crate) phase: Phase,
     waiters: Vec<oneshot::Sender<Result<(), UserError>>>,
-    pub(crate) failed: Option<String>,
+    pub(crate) failed: Option<UserError>,
 }
 
 /// What a job waits for.
@@ -59,9 +59,7 @@ impl Jobs {
     pub(crate) fn wait(&mut self, object: ObjectId) -> oneshot::Receiver<Result<(), UserError>> {
         let (answer, answered) = oneshot::channel();
         match self.0.get_mut(&object) {
-            Some(Job { failed: Some(message), .. }) => {
-                drop(answer.send(Err(failure(message.clone()))));
-            }
+            Some(Job { failed: Some(error), .. }) => drop(answer.send(Err(error.clone()))),
             Some(job) => job.waiters.push(answer),
             None => drop(answer.send(Ok(()))),
         }
@@ -69,12 +67,19 @@ impl Jobs {
     }
 
     /// The job failed: whoever waits is told; it stays listed until it is cancelled.
-    pub(crate) fn fail(&mut self, object: ObjectId, message: String) {
+    pub(crate) fn fail(&mut self, object: ObjectId, error: UserError) {
         let Some(job) = self.0.get_mut(&object) else { return };
         for waiter in job.waiters.drain(..) {
-            drop(waiter.send(Err(failure(message.clone()))));
+            drop(waiter.send(Err(error.clone())));
         }
-        job.failed = Some(message);
+        job.failed = Some(error);
+    }
+
+    /// What failed is read again: the job is under way once more.
+    pub(crate) fn retry(&mut self, object: ObjectId) {
+        if let Some(job) = self.0.get_mut(&object) {
+            job.failed = None;
+        }
     }
 
     /// The job is over: the object is ready, durably.
@@ -103,16 +108,12 @@ impl Jobs {
     }
 }
 
-fn failure(message: String) -> UserError {
-    UserError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
-}
-
 impl World {
     /// Finishes every job whose targets are reached, durably, and fails those that wait for a consumer that has
     /// failed: it may have done so before the job was there, or before a restart.
     pub(crate) fn check_jobs(&mut self) {
-        for (object, message) in self.hopeless() {
-            self.jobs.fail(object, message);
+        for (object, error) in self.hopeless() {
+            self.jobs.fail(object, error);
         }
         let reached: Vec<ObjectId> = self
             .jobs
@@ -130,11 +131,8 @@ impl World {
         }
     }
 
-    fn hopeless(&self) -> Vec<(ObjectId, String)> {
-        let failure = |id: &ConsumerId| match mode(self.consumers.get(id)?.state()) {
-            Mode::Failed(failure) => Some(failure.to_string()),
-            Mode::Running | Mode::Paused | Mode::Cancelled => None,
-        };
+    fn hopeless(&self) -> Vec<(ObjectId, UserError)> {
+        let failure = |id: &ConsumerId| self.consumers.get(id)?.failure();
         let failed = |(object, job): (ObjectId, &Job)| match &job.phase {
             Phase::CatchingUp(targets) if job.failed.is_none() => {
                 Some((object, targets.keys().find_map(failure)?))

@@ -187,7 +187,7 @@ fn plan_stored_view(catalog: &Catalog, object: &Object) -> Result<ViewPlan, User
 fn parse_definition(object: &Object) -> Result<Statement, UserError> {
     let mut statements = segue_sql::parse(&object.definition)?;
     match (statements.pop(), statements.is_empty()) {
-        (Some(statement), true) => Ok(statement.into()),
+        (Some(statement), true) => Ok(statement),
         _ => Err(UserError::internal("a stored definition is one statement")),
     }
 }

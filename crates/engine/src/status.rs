@@ -4,7 +4,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use segue_coordinate::{Mode, mode, split_status, stage_status};
-use segue_types::{Boundedness, ConsumerId, Continuity, Epoch, JobId, ObjectId, OperatorId};
+use segue_types::{
+    Boundedness, ConsumerId, Continuity, Epoch, JobId, ObjectId, OperatorId, UserError,
+};
 
 use crate::capture::Progress;
 use crate::consumer::Consumer;
@@ -149,7 +151,7 @@ impl World {
             name: self.catalog.get(object).map_or_else(String::new, |object| object.name.clone()),
             state,
             progress: shown.join("; "),
-            error: job.failed.clone(),
+            error: job.failed.as_ref().map(shown_error),
         }
     }
 
@@ -170,6 +172,12 @@ impl World {
         };
         self.relations.iter_mut().flat_map(of).collect()
     }
+}
+
+/// With its details: the statement that would have shown them may be long gone.
+fn shown_error(error: &UserError) -> String {
+    let parts = [Some(&error.message), error.detail.as_ref(), error.hint.as_ref()];
+    parts.into_iter().flatten().cloned().collect::<Vec<_>>().join("; ")
 }
 
 /// How far one thing is that a job waits for.

@@ -164,10 +164,10 @@ impl World {
 
     /// Tells whoever waits for a consumer that it stands still.
     pub(crate) fn settle(&mut self, id: ConsumerId, stopped: Stopped) {
-        let Some(message) = stopped else { return };
+        let Some(error) = stopped else { return };
         let object = self.consumers[&id].object;
-        tracing::warn!(consumer = %id, object = %object, %message, "a source failed");
-        self.jobs.fail(object, message);
+        tracing::warn!(consumer = %id, object = %object, %error, "a source failed");
+        self.jobs.fail(object, error);
     }
 
     /// Runs every relation that has something to take, lower ids first, and hands what each puts out to
@@ -204,10 +204,10 @@ impl World {
             let mut object = (**object).clone();
             tracing::error!(object = %object.name, %reason, "a relation cannot be maintained any more");
             let message = format!("\"{}\" could not be maintained: {reason}", object.name);
-            self.jobs.fail(failed, message.clone());
+            let error = UserError::internal(message).with_hint("Drop it and create it again.");
+            self.jobs.fail(failed, error.clone());
             if let Some(relation) = self.relations.get_mut(&failed) {
-                let error = UserError::internal(message);
-                relation.failed = Some(error.with_hint("Drop it and create it again."));
+                relation.failed = Some(error);
                 object.state = ObjectState::Failed;
                 self.put_object(object).expect("it is there already under this name");
             }

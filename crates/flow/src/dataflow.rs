@@ -424,7 +424,7 @@ fn build(object: ObjectId, spec: &DataflowSpec, place: usize) -> NodeKind {
         OperatorSpec::Normalise { input, key, conflict } => {
             let own = relation_normaliser(spec) == Some(place);
             let schema = if own { &spec.schema } else { &spec.inputs[*input].schema };
-            let rows = Rows::new(Arc::clone(schema), Identity::Key(key.clone()));
+            let rows = Rows::new(schema, Identity::Key(key.clone()));
             let owner = owner(&rows.layout(), schema);
             return NodeKind::Changes(Box::new(Normalise::new(name, owner, *conflict, rows)));
         }
@@ -463,7 +463,7 @@ fn build_relation(object: ObjectId, spec: &DataflowSpec) -> Relation {
         [] => Identity::Row,
         key => Identity::Key(key.to_vec()),
     };
-    let rows = Rows::new(Arc::clone(&spec.schema), identity);
+    let rows = Rows::new(&spec.schema, identity);
     match path_from_state(spec) {
         Some(path) => Relation::Derived { rows, path },
         None => {

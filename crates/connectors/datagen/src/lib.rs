@@ -19,9 +19,8 @@ mod reader;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use segue_connect::{
-    Capabilities, ConnectError, Connector, Handoff, KnowsData, OptionSpec, Ordering,
-    ReadConfig, ReadDefinition, Replayable, Resume, SplitDefinition, SplitStart, StageReader,
-    Start,
+    Capabilities, ConnectError, Connector, Handoff, KnowsData, OptionSpec, Ordering, ReadConfig,
+    ReadDefinition, Replayable, Resume, SplitDefinition, SplitStart, StageReader, Start,
 };
 use segue_types::{Boundedness, Position, PositionOrder, RowSemantics, SplitId};
 

@@ -30,7 +30,11 @@ pub(super) async fn alter(engine: &Engine, alter: Alter) -> Result<(), UserError
                 Action::Pause => Event::Pause,
                 Action::Resume => Event::Resume,
             };
+            let reader = world.consumers.get(&id).map(|consumer| consumer.object);
             world.tell(id, event);
+            if let (Action::Resume, Some(reader)) = (alter.action, reader) {
+                world.jobs.retry(reader);
+            }
         }
         world.when_durable(move |_| _ = done.send(Ok(())));
     });

@@ -126,6 +126,7 @@ pub(super) async fn fill(engine: Engine, source: Arc<SourceRuntime>) -> Result<(
         }
         let targets = BTreeMap::from([(consumer.id, opening.target)]);
         world.jobs.set_phase(id, Phase::CatchingUp(targets));
+        world.check_jobs();
     };
     staged::capture_and(&engine, source, &progress, start).await
 }

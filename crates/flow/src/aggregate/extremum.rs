@@ -25,6 +25,11 @@ pub(super) struct Best<V> {
 }
 
 impl<V: Ordered> Best<V> {
+    /// The best of a slot; `None` when nothing has come that counts.
+    pub(super) fn value(&self, slot: u32) -> Option<V> {
+        self.values[slot as usize].clone()
+    }
+
     pub(super) fn add(&mut self, slot: usize, value: V) {
         let best = &mut self.values[slot];
         let better = best.as_ref().is_none_or(|best| match self.end {

@@ -63,7 +63,7 @@ impl Output {
                 let end = if function == AggregateFunction::Min { End::Min } else { End::Max };
                 with_extremum!(state,
                     best(best) => {
-                        let values = slots.iter().map(|slot| best.values[*slot as usize].clone());
+                        let values = slots.iter().map(|slot| best.value(*slot));
                         Ordered::column(values.collect(), &self.result_type)
                     },
                     multiset(sets) => ends(sets, slots, end, &self.result_type),

@@ -282,7 +282,7 @@ impl Accumulator {
             }
             state => with_extremum!(state,
                 best(best) => {
-                    let values = slots.iter().map(|slot| best.values[*slot as usize].clone()).collect();
+                    let values = slots.iter().map(|slot| best.value(*slot)).collect();
                     vec![Ordered::column(values, &self.argument_type)]
                 },
                 multiset(_sets) => Vec::new(),

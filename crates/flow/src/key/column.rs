@@ -148,7 +148,8 @@ fn members(array: &StructArray) -> Vec<Column> {
 pub(crate) fn canonical_float(value: f64) -> f64 {
     match value {
         value if value.is_nan() => f64::NAN,
-        value if value == 0.0 => 0.0,
+        // Also −0.0, which compares equal.
+        0.0 => 0.0,
         value => value,
     }
 }

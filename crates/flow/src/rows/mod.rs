@@ -59,8 +59,8 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    pub(crate) fn new(schema: SchemaRef, identity: Identity) -> Rows {
-        let schema = nullable(&schema);
+    pub(crate) fn new(schema: &SchemaRef, identity: Identity) -> Rows {
+        let schema = nullable(schema);
         let columns = match &identity {
             Identity::Key(key) => key.clone(),
             Identity::Row => (0..schema.fields().len()).collect(),
@@ -119,7 +119,7 @@ impl Rows {
 
     /// Without a key any vnode will do, as long as a row keeps it: chunk after chunk, so that an epoch touches few.
     fn spread_hashes(&self, rows: usize) -> Vec<u64> {
-        let hash = |row: usize| ((self.row_count + row) / CHUNK_ROWS % 16) as u64 * 16 << 56;
+        let hash = |row: usize| (((self.row_count + row) / CHUNK_ROWS % 16) as u64 * 16) << 56;
         (0..rows).map(hash).collect()
     }
 

@@ -186,7 +186,7 @@ impl Rows {
         let rows = stored.project(&(0..fields).collect::<Vec<_>>()).ok()?;
         let columns = self.identity_of(&rows);
         let hashes = match self.identity {
-            Identity::None => vec![u64::from(group) * 16 << 56; rows.num_rows()],
+            Identity::None => vec![(u64::from(group) * 16) << 56; rows.num_rows()],
             _ => hash_columns(&columns, rows.num_rows()),
         };
         if hashes.iter().any(|hash| group_of(vnode_of(*hash)) != group) {

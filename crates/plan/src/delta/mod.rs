@@ -1,6 +1,7 @@
 //! SQL → dataflow: DataFusion parses, types and rewrites a query; what is left becomes a [`DataflowSpec`].
 //!
-//! A plan never depends on the data of the day: no statistics, no folded now(), no subquery frozen into a constant. What
+//! A plan never depends on the data of the day: no statistics, no folded now(), no subquery frozen into a
+//! constant. What
 //! cannot be maintained yet is refused by its name (0A000) with the remedy.
 //! Words: an *input* is one object that a view reads, with the columns it needs of it, whatever number of times.
 

@@ -1,6 +1,7 @@
 //! Analysis, and the rewrites that are right whatever the data will be.
 //!
-//! Left out on purpose: PushDownLimit (a limit over deltas is not a limit over rows), SingleDistinctToGroupBy (one aggregate would
+//! Left out on purpose: PushDownLimit (a limit over deltas is not a limit over rows), SingleDistinctToGroupBy
+//! (one aggregate would
 //! become two states), UnionsToFilter (it changes what is shared), and everything physical. There is no start
 //! time, so that now() is never folded.
 

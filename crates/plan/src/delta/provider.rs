@@ -24,17 +24,16 @@ use super::{functions, logical_plan, names};
 use crate::dialect;
 
 /// DataFusion's own functions and expression planners.
-static BUILT_IN: LazyLock<SessionState> =
-    LazyLock::new(|| {
-        let mut state = SessionStateBuilder::new()
-            .with_expr_planners(vec![Arc::new(dialect::Operators)])
-            .with_default_features()
-            .build();
-        for function in dialect::functions() {
-            state.register_udf(function).expect("the registry takes every function");
-        }
-        state
-    });
+static BUILT_IN: LazyLock<SessionState> = LazyLock::new(|| {
+    let mut state = SessionStateBuilder::new()
+        .with_expr_planners(vec![Arc::new(dialect::Operators)])
+        .with_default_features()
+        .build();
+    for function in dialect::functions() {
+        state.register_udf(function).expect("the registry takes every function");
+    }
+    state
+});
 
 /// One planning over one catalog; remembers which objects were named.
 pub(super) struct CatalogProvider<'a> {

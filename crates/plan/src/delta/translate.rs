@@ -66,6 +66,7 @@ pub(super) fn translate(
     Ok(Translated { spec, inputs: inputs.into_view_inputs() })
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it is the function of a map_err")]
 pub(super) fn user(error: DataFusionError) -> UserError {
     errors::user_error(&error, None)
 }
@@ -111,11 +112,11 @@ impl Translator<'_> {
         if places.iter().copied().eq(0..self.spec.schema_of(input.node).fields().len()) {
             return Ok(input);
         }
-        Ok(self.pick(input, &places))
+        Ok(self.pick(&input, &places))
     }
 
     /// The columns at `places`, and the key if all of it is among them.
-    fn pick(&mut self, input: Output, places: &[usize]) -> Output {
+    fn pick(&mut self, input: &Output, places: &[usize]) -> Output {
         let from = self.spec.schema_of(input.node);
         let expressions = places.iter().map(|place| column(&from, *place)).collect();
         let schema = Arc::new(from.project(places).expect("places are within the schema"));

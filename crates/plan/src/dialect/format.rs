@@ -81,8 +81,11 @@ fn format_all(moments: &ArrayRef, patterns: &ArrayRef) -> Result<ArrayRef> {
     Ok(Arc::new(texts.finish()))
 }
 
+/// How a pattern shows a time.
+type Print = fn(&NaiveDateTime) -> String;
+
 /// Longer patterns come before those that they begin with.
-const PATTERNS: &[(&str, fn(&NaiveDateTime) -> String)] = &[
+const PATTERNS: &[(&str, Print)] = &[
     ("YYYY", |t| format!("{:04}", t.year())),
     ("YY", |t| format!("{:02}", t.year().rem_euclid(100))),
     ("MONTH", |t| format!("{:<9}", t.format("%B").to_string().to_uppercase())),

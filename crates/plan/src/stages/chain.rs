@@ -71,7 +71,8 @@ impl Joint<'_> {
         }
         let (first, second) = self.names();
         // What takes no start from another stage is no log, and stops by what its options say.
-        let by = if predecessor.capabilities.accepts.is_empty() { "its options" } else { "STOP AT" };
+        let by =
+            if predecessor.capabilities.accepts.is_empty() { "its options" } else { "STOP AT" };
         let hint = match successor.capabilities.boundedness {
             Boundedness::Bounded => format!(
                 "Put stage \"{second}\" before stage \"{first}\", or bound stage \"{first}\" with {by}."

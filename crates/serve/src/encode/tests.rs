@@ -14,6 +14,7 @@ use segue_types::SqlType;
 
 use super::{Column, Format, Rows, Style, Zone, to_text};
 
+#[expect(clippy::needless_pass_by_value, reason = "each test makes its array in the call")]
 fn text(field: &Field, array: ArrayRef) -> Vec<String> {
     text_in(Zone::Utc, field, &array)
 }

@@ -14,9 +14,7 @@ mod verbs;
 use std::ops::Range;
 
 use segue_types::SqlType;
-use sqlparser::{
-    tokenizer::{Location, Token, TokenWithSpan, Tokenizer},
-};
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
 use crate::{Lines, ParseError, Statement, redact_url};
 use cursor::Cursor;
