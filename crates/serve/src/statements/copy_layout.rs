@@ -21,7 +21,10 @@ impl Layout {
         options: &[CopyOption],
         legacy: &[CopyLegacyOption],
     ) -> Result<Layout, UserError> {
-        let is_csv = |option: &CopyOption| matches!(option, CopyOption::Format(name) if name.value.eq_ignore_ascii_case("csv"));
+        let is_csv = |option: &CopyOption| match option {
+            CopyOption::Format(name) => name.value.eq_ignore_ascii_case("csv"),
+            _ => false,
+        };
         let csv = options.iter().any(is_csv)
             || legacy.iter().any(|option| matches!(option, CopyLegacyOption::Csv(_)));
         let (delimiter, null) = if csv { (b',', "") } else { (b'\t', "\\N") };
