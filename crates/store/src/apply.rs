@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use redb::{StorageError, TableError, WriteTransaction};
-use segue_types::{BlobKind, ConsumerId, Epoch, JobId, ObjectId, StateBlob};
+use segue_types::{BlobKind, ConsumerId, Epoch, ObjectId, StateBlob};
 use serde::{Deserialize, Serialize};
 
 use crate::capture::Manifest;
@@ -20,7 +20,6 @@ pub(crate) struct Meta {
     pub(crate) epoch: Epoch,
     pub(crate) next_object: ObjectId,
     pub(crate) next_consumer: ConsumerId,
-    pub(crate) next_job: JobId,
     pub(crate) next_dead_letter: u64,
     pub(crate) dead_letters_dropped: u64,
 }
@@ -50,7 +49,6 @@ pub(crate) struct Apply<'txn> {
     meta_table: Records<'txn>,
     objects: Records<'txn>,
     consumers: Records<'txn>,
-    jobs: Records<'txn>,
     captures: Records<'txn>,
     state_base: Records<'txn>,
     state_delta: Records<'txn>,
@@ -82,7 +80,6 @@ impl<'txn> Apply<'txn> {
             meta_table: Records::open(transaction, &tables::META)?,
             objects: Records::open(transaction, &tables::OBJECTS)?,
             consumers: Records::open(transaction, &tables::CONSUMERS)?,
-            jobs: Records::open(transaction, &tables::JOBS)?,
             captures: Records::open(transaction, &tables::CAPTURES)?,
             state_base: Records::open(transaction, &tables::STATE_BASE)?,
             state_delta: Records::open(transaction, &tables::STATE_DELTA)?,
@@ -141,13 +138,6 @@ impl<'txn> Apply<'txn> {
             }
             Write::DeleteConsumer(id) => {
                 self.consumers.delete(&tables::consumer_key(*id))?;
-            }
-            Write::PutJob(id, record) => {
-                self.meta.next_job = self.meta.next_job.max(JobId(id.0 + 1));
-                self.jobs.put(&tables::job_key(*id), record)?;
-            }
-            Write::DeleteJob(id) => {
-                self.jobs.delete(&tables::job_key(*id))?;
             }
             Write::PublishCapture(manifest) => self.publish_capture(manifest)?,
             Write::PutState(blob) => self.put_state(blob)?,

@@ -1,6 +1,6 @@
 //! A *commit*: everything that becomes durable with one epoch, collected before the transaction begins.
 
-use segue_types::{ConsumerId, Epoch, JobId, ObjectId, Position, SplitId, StageIndex, StateBlob};
+use segue_types::{ConsumerId, Epoch, ObjectId, Position, SplitId, StageIndex, StateBlob};
 use serde::{Deserialize, Serialize};
 
 use crate::capture::Manifest;
@@ -20,8 +20,6 @@ pub(crate) enum Write {
     DropObject(ObjectId),
     PutConsumer(ConsumerId, Vec<u8>),
     DeleteConsumer(ConsumerId),
-    PutJob(JobId, Vec<u8>),
-    DeleteJob(JobId),
     PublishCapture(Manifest),
     PutState(StateBlob),
     DropState(ObjectId),
@@ -91,16 +89,6 @@ impl Commit {
     /// Deletes a consumer.
     pub fn delete_consumer(&mut self, id: ConsumerId) {
         self.push(0, Write::DeleteConsumer(id));
-    }
-
-    /// Stores a job.
-    pub fn put_job(&mut self, id: JobId, record: Vec<u8>) {
-        self.push(record.len(), Write::PutJob(id, record));
-    }
-
-    /// Deletes a job.
-    pub fn delete_job(&mut self, id: JobId) {
-        self.push(0, Write::DeleteJob(id));
     }
 
     /// Makes a complete capture the result of its stage: from this epoch on its chunks can be read.

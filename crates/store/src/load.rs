@@ -5,7 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::path::Path;
 
 use redb::{Database, ReadableDatabase, ReadableTable};
-use segue_types::{BlobKind, ConsumerId, Epoch, JobId, ObjectId, OperatorId, StateBlob};
+use segue_types::{BlobKind, ConsumerId, Epoch, ObjectId, OperatorId, StateBlob};
 
 use crate::apply::Meta;
 use crate::blob::Assembly;
@@ -24,11 +24,9 @@ pub struct Stored {
     /// Greater than every id that was ever stored.
     pub next_object: ObjectId,
     pub next_consumer: ConsumerId,
-    pub next_job: JobId,
     /// By id, as are the others.
     pub objects: Vec<(ObjectId, Vec<u8>)>,
     pub consumers: Vec<(ConsumerId, Vec<u8>)>,
-    pub jobs: Vec<(JobId, Vec<u8>)>,
     pub captures: Vec<Manifest>,
     /// Oldest first.
     pub checkpoints: Vec<Checkpoint>,
@@ -45,15 +43,11 @@ impl Store {
                 epoch: meta.epoch,
                 next_object: meta.next_object,
                 next_consumer: meta.next_consumer,
-                next_job: meta.next_job,
                 objects: records(self.database(), &tables::OBJECTS, |key, bytes| {
                     Ok((ObjectId(u32::try_from(key[0]).expect("four bytes")), bytes.to_vec()))
                 })?,
                 consumers: records(self.database(), &tables::CONSUMERS, |key, bytes| {
                     Ok((ConsumerId(key[0]), bytes.to_vec()))
-                })?,
-                jobs: records(self.database(), &tables::JOBS, |key, bytes| {
-                    Ok((JobId(key[0]), bytes.to_vec()))
                 })?,
                 captures: manifests(self.database())?,
                 checkpoints: records(self.database(), &tables::CHECKPOINTS, |_, bytes| {
@@ -215,9 +209,6 @@ fn check_counters(meta: &Meta, stored: &Stored) -> Result<(), Corruption> {
     }
     if stored.consumers.last().is_some_and(|(id, _)| *id >= meta.next_consumer) {
         return Err(beyond("consumer"));
-    }
-    if stored.jobs.last().is_some_and(|(id, _)| *id >= meta.next_job) {
-        return Err(beyond("job"));
     }
     match stored.checkpoints.last().is_some_and(|row| row.epoch > meta.epoch) {
         true => Err(beyond("checkpoint")),

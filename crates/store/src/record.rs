@@ -150,7 +150,7 @@ impl<'txn> Records<'txn> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tables::{CONSUMERS, JOBS, META, OBJECTS};
+    use crate::tables::{CHECKPOINTS, CONSUMERS, META, OBJECTS};
 
     fn record(table: &Table, key: &[u8], payload: &[u8]) -> Vec<u8> {
         let mut record = vec![0; HEADER_BYTES + payload.len()];
@@ -162,15 +162,15 @@ mod tests {
     #[test]
     fn a_record_comes_back_and_no_flipped_bit_does() {
         let key = 7u64.to_be_bytes();
-        let good = record(&JOBS, &key, b"payload");
-        assert_eq!(payload(&JOBS, &key, &good), Ok(&b"payload"[..]));
+        let good = record(&CONSUMERS, &key, b"payload");
+        assert_eq!(payload(&CONSUMERS, &key, &good), Ok(&b"payload"[..]));
         for bit in 0..good.len() * 8 {
             let mut bad = good.clone();
             bad[bit / 8] ^= 1 << (bit % 8);
-            let error = payload(&JOBS, &key, &bad).expect_err("one bit differs");
+            let error = payload(&CONSUMERS, &key, &bad).expect_err("one bit differs");
             assert_eq!(
                 error.to_string(),
-                "corrupted record in table \"jobs\" with key 7: the checksum does not match"
+                "corrupted record in table \"consumers\" with key 7: the checksum does not match"
             );
         }
     }
@@ -178,9 +178,9 @@ mod tests {
     #[test]
     fn a_record_under_another_key_or_in_another_table_is_refused() {
         let (key, other) = (7u64.to_be_bytes(), 8u64.to_be_bytes());
-        let good = record(&JOBS, &key, b"payload");
-        assert!(payload(&JOBS, &other, &good).is_err());
-        assert!(payload(&CONSUMERS, &key, &good).is_err());
+        let good = record(&CONSUMERS, &key, b"payload");
+        assert!(payload(&CONSUMERS, &other, &good).is_err());
+        assert!(payload(&CHECKPOINTS, &key, &good).is_err());
         assert!(payload(&OBJECTS, &key, &record(&OBJECTS, &key, b"")).is_err(), "a key of 8 bytes");
         assert!(payload(&META, b"format", &good[..5]).is_err(), "cut short");
     }

@@ -6,7 +6,7 @@
 use std::fmt::Write;
 
 use redb::TableDefinition;
-use segue_types::{ConsumerId, Epoch, JobId, ObjectId, OperatorId, StageIndex};
+use segue_types::{ConsumerId, Epoch, ObjectId, OperatorId, StageIndex};
 
 /// One table. All hold byte keys and records.
 #[derive(Debug)]
@@ -19,7 +19,6 @@ pub(crate) struct Table {
 pub(crate) const META: Table = Table { name: "meta", key: &[] };
 pub(crate) const OBJECTS: Table = Table { name: "objects", key: &[4] };
 pub(crate) const CONSUMERS: Table = Table { name: "consumers", key: &[8] };
-pub(crate) const JOBS: Table = Table { name: "jobs", key: &[8] };
 pub(crate) const CAPTURES: Table = Table { name: "captures", key: &[4, 2] };
 pub(crate) const STATE_BASE: Table = Table { name: "state_base", key: &[8, 1, 4] };
 pub(crate) const STATE_DELTA: Table = Table { name: "state_delta", key: &[8, 1, 8, 4, 4] };
@@ -81,10 +80,6 @@ pub(crate) fn object_key(id: ObjectId) -> [u8; 4] {
 }
 
 pub(crate) fn consumer_key(id: ConsumerId) -> [u8; 8] {
-    id.0.to_be_bytes()
-}
-
-pub(crate) fn job_key(id: JobId) -> [u8; 8] {
     id.0.to_be_bytes()
 }
 
@@ -178,7 +173,6 @@ mod tests {
             META,
             OBJECTS,
             CONSUMERS,
-            JOBS,
             CAPTURES,
             STATE_BASE,
             STATE_DELTA,

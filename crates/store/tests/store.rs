@@ -10,8 +10,7 @@ use segue_store::{
     OpenError, StateBlob, Store,
 };
 use segue_types::{
-    ConsumerId, Epoch, JobId, ObjectId, OperatorId, Position, SplitId, SqlState, StageIndex,
-    UserError,
+    ConsumerId, Epoch, ObjectId, OperatorId, Position, SplitId, SqlState, StageIndex, UserError,
 };
 use tempfile::TempDir;
 
@@ -63,19 +62,17 @@ fn everything_comes_back_after_a_restart() {
     commit(&store, 1, |commit| {
         commit.put_object(ObjectId(3), b"three".to_vec());
         commit.put_consumer(ConsumerId(8), b"eight".to_vec());
-        commit.put_job(JobId(1), b"one".to_vec());
         commit.put_state(blob(3, 0, 5, BlobKind::Base, big.clone()));
         commit.put_state(blob(3, 0, 5, BlobKind::Delta, b"d1".to_vec()));
         commit.put_state(blob(3, 0, 5, BlobKind::Delta, b"d2".to_vec()));
         commit.put_dead_letter(letter(3, "abc"));
-        assert_eq!(commit.bytes(), 5 + 5 + 3 + 3_000_000 + 4 + 3);
+        assert_eq!(commit.bytes(), 5 + 5 + 3_000_000 + 4 + 3);
         commit.put_checkpoint(1_700_000_000_123, 42);
     });
     commit(&store, 2, |commit| {
         commit.put_consumer(ConsumerId(8), b"eight again".to_vec());
         commit.put_state(blob(3, 0, 5, BlobKind::Delta, b"d3".to_vec()));
         commit.put_state(blob(3, 9, 0, BlobKind::Base, Vec::new()));
-        commit.delete_job(JobId(1));
     });
     let before = store.load().expect("loads");
     store.close().expect("closes");
@@ -86,13 +83,12 @@ fn everything_comes_back_after_a_restart() {
     assert_eq!(stored.epoch, Epoch(2));
     assert_eq!(stored.objects, [(ObjectId(3), b"three".to_vec())]);
     assert_eq!(stored.consumers, [(ConsumerId(8), b"eight again".to_vec())]);
-    assert_eq!(stored.jobs, []);
-    let next = (stored.next_object, stored.next_consumer, stored.next_job);
-    assert_eq!(next, (ObjectId(4), ConsumerId(9), JobId(2)), "ids are not given out again");
+    let next = (stored.next_object, stored.next_consumer);
+    assert_eq!(next, (ObjectId(4), ConsumerId(9)), "ids are not given out again");
     let row = stored.checkpoints[0];
     assert_eq!(
         (row.epoch, row.unix_ms, row.bytes, row.rows),
-        (Epoch(1), 1_700_000_000_123, 3_000_020, 42)
+        (Epoch(1), 1_700_000_000_123, 3_000_017, 42)
     );
     assert_eq!(store.dead_letters().expect("loads"), [letter(3, "abc")]);
     let expected = [
