@@ -141,6 +141,11 @@ pub(super) fn system_relations() -> impl Iterator<Item = (&'static str, &'static
     made.chain(fixed)
 }
 
+/// Whether a system relation is found without its schema.
+pub(crate) fn is_on_search_path(oid: u32) -> bool {
+    system_relations().any(|(schema, _, known, _)| known == oid && schema == "pg_catalog")
+}
+
 /// The OID of a relation by its name, qualified or not.
 pub(crate) fn class_oid(catalog: &Catalog, name: &str) -> Option<u32> {
     let name = name.replace('"', "");

@@ -33,7 +33,7 @@ use segue_types::UserError;
 use crate::plan::{Identity, Reading, SnapshotCell};
 use cells::{Relation, Source};
 
-pub(crate) use class::class_oid;
+pub(crate) use class::{class_oid, is_on_search_path};
 pub(crate) use constraint::{constraint_definition, index_definition};
 pub(crate) use oids::{NAMESPACES, object_of_oid};
 pub(crate) use statics::keywords;

@@ -30,7 +30,6 @@ const TRUE: &[&str] = &[
     "pg_operator_is_visible",
     "pg_opfamily_is_visible",
     "pg_statistics_obj_is_visible",
-    "pg_table_is_visible",
     "pg_ts_config_is_visible",
     "pg_ts_dict_is_visible",
     "pg_type_is_visible",

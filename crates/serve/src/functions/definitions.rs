@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Int32Array};
+use arrow::array::{ArrayRef, BooleanArray, Int32Array};
 use arrow::datatypes::DataType;
 use datafusion::logical_expr::ScalarUDF;
 use segue_catalog::{Catalog, Object};
 
 use super::simple::{function, integers, text_column, texts};
 use crate::catalog::{
-    NAMESPACES, class_oid, constraint_definition, index_definition, object_of_oid, view_definition,
+    NAMESPACES, class_oid, constraint_definition, index_definition, is_on_search_path,
+    object_of_oid, view_definition,
 };
 use crate::plan::SnapshotCell;
 
@@ -24,7 +25,22 @@ pub(super) fn functions(cell: &Arc<SnapshotCell>) -> Vec<ScalarUDF> {
             NAMESPACES.iter().find(|(known, _)| *known == name).map(|(_, oid)| *oid)
         }),
         by_name("to_regtype", cell, |_, name| type_oid(name)),
+        is_visible(cell),
     ]
+}
+
+/// Whether a relation is found without its schema: what users create, and PostgreSQL's own.
+fn is_visible(cell: &Arc<SnapshotCell>) -> ScalarUDF {
+    let cell = Arc::clone(cell);
+    function("pg_table_is_visible", DataType::Boolean, move |columns, _| {
+        let catalog = Arc::clone(&cell.get().published.catalog);
+        let visible = integers(columns, 0).into_iter().map(|oid| {
+            let oid = u32::try_from(oid?).ok()?;
+            Some(object_of_oid(&catalog, oid).is_some() || is_on_search_path(oid))
+        });
+        let array: ArrayRef = Arc::new(visible.collect::<BooleanArray>());
+        Ok(array)
+    })
 }
 
 /// A text for the object of an OID, or for the name of a relation.
