@@ -86,12 +86,18 @@ impl Shell {
             });
             if line == END {
                 ended = true;
-            } else {
+            } else if !is_notice_of_a_job(&line) {
                 printed.push(line.trim_end().to_owned());
             }
         }
         assert_eq!(printed, step.output, "of: {}", step.command);
     }
+}
+
+/// What a shell says of itself when a job in the background was killed; an interactive one words it otherwise,
+/// and at another moment.
+fn is_notice_of_a_job(line: &str) -> bool {
+    line.starts_with("bash: line ") && (line.contains(" Killed ") || line.contains(" Terminated "))
 }
 
 impl Drop for Shell {
