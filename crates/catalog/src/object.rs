@@ -45,6 +45,10 @@ pub enum ObjectKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SourceObject {
     pub stages: Vec<StageObject>,
+    /// The live reading, which views that are created later meet. `None` while nobody reads, and where readings
+    /// cannot be shared.
+    #[serde(default)]
+    pub live: Option<ConsumerId>,
 }
 
 /// A table, fed by DML or by stages.

@@ -3,7 +3,7 @@
 //! Invariant: tasks start and stop only as effects of [`segue_coordinate::decide`]; a task that is no longer in the
 //! table has been aborted, and what it still sends is stale by its assignment.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use segue_connect::{ConnectError, Handoff, HandoffKind};
@@ -15,6 +15,7 @@ use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
 
 use crate::inbox::Inbox;
+use crate::meeting::Meeting;
 use crate::reader::{self, Desk, Range};
 use crate::source::{SharedReader, SourceRuntime};
 
@@ -25,17 +26,29 @@ pub(crate) struct Workplace {
     pub(crate) inbox: Inbox,
 }
 
+/// Who takes the rows of a reading.
+#[derive(Clone, Debug)]
+pub(crate) struct Subscriber {
+    /// The view or table.
+    pub(crate) object: ObjectId,
+    /// The input of its dataflow.
+    pub(crate) input: usize,
+    /// The columns of the source that it wants, ascending.
+    pub(crate) columns: Arc<[usize]>,
+}
+
 /// One reading of a source.
 pub(crate) struct Consumer {
     pub(crate) id: ConsumerId,
-    /// The view or table that reads.
-    pub(crate) object: ObjectId,
-    /// The input of its dataflow that the rows go to.
-    pub(crate) input: usize,
+    /// One for a reading of its own, any number for the live one.
+    pub(crate) subscribers: Vec<Subscriber>,
     pub(crate) source: Arc<SourceRuntime>,
+    /// What the live reading has to do with those that will meet it; empty for every other.
+    pub(crate) meeting: Meeting,
     /// Always there between two decisions; `decide` takes it by value.
     state: Option<ConsumerState>,
     pub(crate) meters: Vec<StageMeter>,
+    /// The columns that readers deliver, ascending: all that subscribers want, or those of the past did.
     projection: Arc<[usize]>,
     readers: BTreeMap<StageIndex, Arc<SharedReader>>,
     tasks: BTreeMap<(StageIndex, Task), AbortHandle>,
@@ -71,18 +84,18 @@ pub(crate) type Stopped = Option<UserError>;
 impl Consumer {
     pub(crate) fn new(
         id: ConsumerId,
-        reader: (ObjectId, usize),
+        subscribers: Vec<Subscriber>,
         source: Arc<SourceRuntime>,
-        projection: Arc<[usize]>,
         state: ConsumerState,
         workplace: Workplace,
     ) -> Consumer {
         let meters = vec![StageMeter::default(); source.stages.len()];
+        let projection = union(&[], subscribers.iter().flat_map(|s| s.columns.iter().copied()));
         Consumer {
             id,
-            object: reader.0,
-            input: reader.1,
+            subscribers,
             source,
+            meeting: Meeting::default(),
             state: Some(state),
             meters,
             projection,
@@ -105,6 +118,27 @@ impl Consumer {
     /// What the coordinator knows.
     pub(crate) fn state(&self) -> &ConsumerState {
         self.state.as_ref().expect(STATE_IS_THERE)
+    }
+
+    /// Makes readers deliver these columns too. Those at work deliver others: their work moves to new ones.
+    pub(crate) fn widen(&mut self, columns: &[usize]) -> Stopped {
+        let wide = union(&self.projection, columns.iter().copied());
+        if wide == self.projection {
+            return None;
+        }
+        self.projection = wide;
+        let generation = self.state().generation().next();
+        self.decide(Event::Reassigned { generation })
+    }
+
+    /// The columns of `subscriber` among those that a batch has.
+    pub(crate) fn pick(&self, subscriber: &Subscriber) -> Option<Vec<usize>> {
+        if subscriber.columns == self.projection {
+            return None;
+        }
+        let place = |column| self.projection.binary_search(column);
+        let places = subscriber.columns.iter().map(place).collect::<Result<_, _>>();
+        Some(places.expect("readers deliver what every subscriber wants"))
     }
 
     /// Carries out effects in order.
@@ -252,6 +286,11 @@ impl Consumer {
         self.reported = Some(error);
         self.decide(Event::Failed { by: FailedBy::Work(by), stage, message, retriable: false })
     }
+}
+
+/// Ascending, each once.
+fn union(columns: &[usize], more: impl Iterator<Item = usize>) -> Arc<[usize]> {
+    columns.iter().copied().chain(more).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 impl Drop for Consumer {

@@ -23,6 +23,7 @@ mod engine;
 mod greatest;
 mod inbox;
 mod job;
+mod meeting;
 mod reader;
 mod recover;
 mod relation;

@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
-use segue_catalog::{Catalog, Object, ObjectKind, ObjectState};
+use segue_catalog::{Catalog, ConsumerRef, Object, ObjectKind, ObjectState};
 use segue_connect::{ReadDefinition, Registry};
-use segue_coordinate::ConsumerState;
+use segue_coordinate::{ConsumerState, Role};
 use segue_plan::delta::ViewPlan;
 use segue_plan::stages::{PlannedStage, plan_source, plan_table};
 use segue_sql::Statement;
@@ -18,7 +18,7 @@ use segue_types::{ConsumerId, Epoch, Generation, ObjectId, UserError};
 use tokio::runtime::Handle;
 
 use crate::api::Published;
-use crate::consumer::{Consumer, Workplace};
+use crate::consumer::{Consumer, Subscriber, Workplace};
 use crate::ddl;
 use crate::engine::StartError;
 use crate::inbox::Inbox;
@@ -54,6 +54,7 @@ pub(crate) fn restore(
         relations: BTreeMap::new(),
         sources: BTreeMap::new(),
         consumers: BTreeMap::new(),
+        released: VecDeque::new(),
         jobs: Jobs::default(),
         pending: Pending::default(),
         published: Arc::new(Published {
@@ -208,28 +209,53 @@ fn restore_consumers(
 ) {
     let generation: Generation = world.generation;
     for (id, state) in states {
-        let of = |object: &Arc<Object>| {
-            let reference = object.consumers.iter().find(|consumer| consumer.id == id)?;
-            Some((Arc::clone(object), *reference))
-        };
-        let (object, reference) =
-            world.catalog.iter().find_map(of).expect("a consumer goes with its object");
-        let projection: Vec<usize> = match plans.get(&object.id) {
-            Some(plan) => plan.inputs[reference.input].projection.clone(),
-            None => (0..object.schema.fields().len()).collect(),
-        };
-        let source = Arc::clone(&world.sources[&reference.source]);
+        let subscribers = subscribers(&world.catalog, id, plans);
+        let source = read_by(&world.catalog, id).expect("a consumer goes with its source");
+        let source = Arc::clone(&world.sources[&source]);
         let (state, effects) = segue_coordinate::recover(state, generation, durable);
-        let (reader, workplace) = ((object.id, reference.input), world.workplace.clone());
-        let mut consumer = Consumer::new(id, reader, source, projection.into(), state, workplace);
         // A failed object's rows are of no use to anybody.
-        let stopped = match object.state {
-            ObjectState::Failed => None,
-            ObjectState::Creating | ObjectState::Ready => consumer.perform(effects),
+        let is_useless = |subscriber: &Subscriber| {
+            let object = world.catalog.get(subscriber.object);
+            object.is_some_and(|object| object.state == ObjectState::Failed)
         };
+        let is_useless = !subscribers.is_empty() && subscribers.iter().all(is_useless);
+        let mut consumer = Consumer::new(id, subscribers, source, state, world.workplace.clone());
+        let stopped = if is_useless { None } else { consumer.perform(effects) };
         world.consumers.insert(id, consumer);
         world.settle(id, stopped);
     }
+    let follows = |consumer: &&Consumer| consumer.state().role() == Role::Follows;
+    let followers: Vec<ConsumerId> =
+        world.consumers.values().filter(follows).map(|consumer| consumer.id).collect();
+    for id in followers {
+        world.follow_again(id);
+    }
+}
+
+/// What takes a consumer's rows.
+fn subscribers(
+    catalog: &Catalog,
+    id: ConsumerId,
+    plans: &BTreeMap<ObjectId, ViewPlan>,
+) -> Vec<Subscriber> {
+    let of = |object: &Arc<Object>| {
+        let references = object.consumers.iter().filter(|consumer| consumer.id == id);
+        let subscriber = |consumer: &ConsumerRef| match plans.get(&object.id) {
+            Some(plan) => ddl::view::subscriber(object.id, *consumer, plan),
+            None => ddl::table::subscriber(object, *consumer),
+        };
+        references.map(subscriber).collect::<Vec<_>>()
+    };
+    catalog.iter().flat_map(of).collect()
+}
+
+/// The source, or table with stages, that a consumer reads.
+fn read_by(catalog: &Catalog, id: ConsumerId) -> Option<ObjectId> {
+    let source = |object: &Arc<Object>| match &object.kind {
+        ObjectKind::Source(source) if source.live == Some(id) => Some(object.id),
+        _ => object.consumers.iter().find(|consumer| consumer.id == id).map(|found| found.source),
+    };
+    catalog.iter().find_map(source)
 }
 
 fn failure(object: &str, reason: &dyn std::fmt::Display) -> StartError {

@@ -33,7 +33,7 @@ pub(crate) fn source(id: u32, name: &str) -> Object {
         ])),
         key: vec![0],
         definition: "CREATE SOURCE … password = 'hunter2'".to_owned(),
-        kind: ObjectKind::Source(SourceObject { stages: vec![stage] }),
+        kind: ObjectKind::Source(SourceObject { stages: vec![stage], live: None }),
         depends_on: [].into(),
         state: ObjectState::Ready,
         consumers: Vec::new(),

@@ -45,7 +45,7 @@ pub(super) async fn create_source(
         schema: planned.schema,
         key: planned.key,
         definition: segue_sql::Statement::CreateSource(create).to_string(),
-        kind: ObjectKind::Source(SourceObject { stages: stage_objects(&source) }),
+        kind: ObjectKind::Source(SourceObject { stages: stage_objects(&source), live: None }),
         depends_on: Default::default(),
         state: if source.needs_capture() { ObjectState::Creating } else { ObjectState::Ready },
         consumers: Vec::new(),
