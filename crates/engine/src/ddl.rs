@@ -44,6 +44,8 @@ impl Engine {
             }
             Statement::Drop(statement) => drop::drop_objects(self, statement, context).await,
             Statement::Alter(alter) => alter::alter(self, alter).await,
+            Statement::AlterJob(_) => Err(UserError::unsupported("PAUSE JOB is not supported")
+                .with_hint("Pause what it creates: ALTER … PAUSE.")),
             Statement::Flush => wait::flush(self).await,
             Statement::Wait(wait) => wait::wait(self, wait, context).await,
             Statement::CancelJob(cancel) => drop::cancel_jobs(self, cancel).await,

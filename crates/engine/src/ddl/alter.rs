@@ -10,10 +10,22 @@ use crate::engine::Engine;
 
 /// `ALTER {SOURCE|TABLE|MATERIALIZED VIEW} name {PAUSE|RESUME}`
 pub(super) async fn alter(engine: &Engine, alter: Alter) -> Result<(), UserError> {
+    let event = match alter.action {
+        Action::Pause => Event::Pause,
+        Action::Resume => Event::Resume,
+        Action::Refresh
+        | Action::SetSourceRateLimit(_)
+        | Action::SetBackfillRateLimit(_)
+        | Action::SetParallelism(_) => {
+            let message =
+                format!("ALTER {} … {} is not supported", alter.kind.as_sql(), alter.action);
+            return Err(UserError::unsupported(message));
+        }
+    };
     let kind = super::drop::relation_kind(alter.kind);
     let name = alter.name.as_str();
     let object = engine.catalog().resolve_kind(name, kind, Verb::Alter)?.id;
-    let nothing = nothing_reads(alter.action, kind, name);
+    let nothing = nothing_reads(&event, kind, name);
     let (done, is_done) = tokio::sync::oneshot::channel();
     engine.inbox().run(move |world| {
         let reads = |consumer: &crate::consumer::Consumer| {
@@ -26,12 +38,8 @@ pub(super) async fn alter(engine: &Engine, alter: Alter) -> Result<(), UserError
             return;
         }
         for id in ids {
-            let event = match alter.action {
-                Action::Pause => Event::Pause,
-                Action::Resume => Event::Resume,
-            };
             let reader = world.consumers.get(&id).map(|consumer| consumer.object);
-            world.tell(id, event);
+            world.tell(id, event.clone());
             if let (Action::Resume, Some(reader)) = (alter.action, reader) {
                 world.jobs.retry(reader);
             }
@@ -42,11 +50,8 @@ pub(super) async fn alter(engine: &Engine, alter: Alter) -> Result<(), UserError
 }
 
 /// A pause of nothing would be forgotten: what is created later would read on.
-fn nothing_reads(action: Action, kind: RelationKind, name: &str) -> UserError {
-    let verb = match action {
-        Action::Pause => "pause",
-        Action::Resume => "resume",
-    };
+fn nothing_reads(event: &Event, kind: RelationKind, name: &str) -> UserError {
+    let verb = if matches!(event, Event::Pause) { "pause" } else { "resume" };
     let message = format!("there is no reading of {kind} \"{name}\" to {verb}");
     let error = UserError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message);
     match kind {
