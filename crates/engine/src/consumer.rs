@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use segue_connect::{ConnectError, Handoff, HandoffKind};
+use segue_connect::ConnectError;
 use segue_coordinate::{Assignment, ConsumerState, Effect, Event, FailedBy, Mode, decide, mode};
 use segue_store::crash_point;
 use segue_types::{ConsumerId, ObjectId, Position, SplitId, SqlState, StageIndex, UserError};
@@ -130,7 +130,7 @@ impl Consumer {
             Effect::CloseSplit { stage, split } => self.abort(stage, Task::Read(split)),
             Effect::CloseStage { stage } => self.close_stage(stage),
             Effect::ResolveHandoff { assignment, from, to, ends } => {
-                let handoff = self.handoff(from, to, ends);
+                let handoff = self.source.handoff(from, to, ends);
                 let (desk, runtime) =
                     (self.desk(to, assignment), Arc::clone(self.source.stage(to)));
                 self.spawn(to, Task::Handoff, reader::resolve_handoff(desk, runtime, handoff));
@@ -146,20 +146,6 @@ impl Consumer {
             Effect::Fail { .. } => return self.failure(),
         }
         None
-    }
-
-    /// What `from` covered, in the terms that `to` asked for.
-    fn handoff(&self, from: StageIndex, to: StageIndex, ends: Vec<(SplitId, Position)>) -> Handoff {
-        let predecessor = self.source.stage(from);
-        let planned = self.source.stage(to).handoff.as_ref();
-        let kind = planned.and_then(|handoff| handoff.kind).expect("the planner chose a kind");
-        let identity = predecessor.definition.identity.clone();
-        let ends = match kind {
-            HandoffKind::LogEnds => ends,
-            // Both were found while the predecessor was captured.
-            HandoffKind::Query | HandoffKind::Columns => predecessor.captured_handoff(),
-        };
-        Handoff { kind, identity, ends }
     }
 
     fn acknowledge(&self, stage: StageIndex, positions: Vec<(SplitId, Position)>) {

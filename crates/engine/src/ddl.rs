@@ -5,7 +5,7 @@
 
 mod alter;
 mod drop;
-mod opening;
+pub(crate) mod opening;
 mod staged;
 pub(crate) mod table;
 pub(crate) mod view;
@@ -70,7 +70,7 @@ async fn unless_canceled<T>(
     }
 }
 
-fn canceled() -> UserError {
+pub(crate) fn canceled() -> UserError {
     UserError::new(SqlState::QUERY_CANCELED, "canceling statement due to user request")
 }
 

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use super::relation::StoredRelation;
 use super::rewrite::for_query;
 use super::snapshot::SnapshotCell;
+use super::source::SourceRelation;
 use crate::catalog::SystemSchema;
 
 /// The list of databases: every name is ours.
@@ -115,11 +116,10 @@ impl PublicSchema {
                 let relation = StoredRelation::new(Arc::clone(object), Arc::clone(&self.cell));
                 Ok(Arc::new(relation))
             }
-            RelationKind::Source => Err(UserError::new(
-                SqlState::FEATURE_NOT_SUPPORTED,
-                format!("cannot select from source \"{}\"", object.name),
-            )
-            .with_hint("Create a materialized view or a table on it and select from that.")),
+            RelationKind::Source => {
+                let relation = SourceRelation::new(Arc::clone(object), Arc::clone(&self.cell));
+                Ok(Arc::new(relation))
+            }
             RelationKind::View => self.view(object).await,
         }
     }
