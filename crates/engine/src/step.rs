@@ -48,6 +48,7 @@ pub(crate) fn run(mut world: World, inbox: &Receiver<Message>, mut committer: Co
         if wants_epoch && (shutdown || sealed_at.elapsed() >= due) {
             let began = Instant::now();
             committer.seal(&mut world, began);
+            world.check_memory();
             sealed_at = began;
         }
     }

@@ -6,8 +6,10 @@ use parking_lot::Mutex;
 
 use segue_types::ObjectId;
 
+use super::source::Horizons;
 use super::state::Identity;
 use crate::backend::{Engine, Published, RelationVersion};
+use crate::session::Running;
 
 /// What one statement reads: a published version, and for DML the version of its target under the write
 /// lock.
@@ -33,12 +35,30 @@ pub(crate) struct SnapshotCell {
     engine: Engine,
     identity: Identity,
     reading: Mutex<Reading>,
+    /// Of the plan that is being made.
+    horizons: Mutex<Arc<Horizons>>,
 }
 
 impl SnapshotCell {
     pub(crate) fn new(engine: Engine, identity: Identity) -> SnapshotCell {
         let reading = Reading { published: engine.published(), locked: None };
-        SnapshotCell { engine, identity, reading: Mutex::new(reading) }
+        let horizons = Arc::new(Horizons::new(engine.clone(), None));
+        SnapshotCell {
+            engine,
+            identity,
+            reading: Mutex::new(reading),
+            horizons: Mutex::new(horizons),
+        }
+    }
+
+    /// A statement is about to run: sources are read up to now.
+    pub(crate) fn begin(&self, running: &Running) {
+        let horizons = Horizons::new(self.engine.clone(), Some(running.notices.clone()));
+        *self.horizons.lock() = Arc::new(horizons);
+    }
+
+    pub(crate) fn horizons(&self) -> Arc<Horizons> {
+        Arc::clone(&self.horizons.lock())
     }
 
     pub(crate) fn set(&self, reading: Reading) {
