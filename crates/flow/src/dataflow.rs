@@ -14,7 +14,7 @@ use arrow::datatypes::SchemaRef;
 use segue_types::{Changes, ObjectId, Op, OperatorId, Ops, StateBlob};
 
 use crate::aggregate::Aggregate;
-use crate::blob::{BlobOwner, fingerprint};
+use crate::blob::{BlobOwner, SealedBlob, fingerprint};
 use crate::delta::Delta;
 use crate::error::{RestoreError, StepError};
 use crate::operators::{Filter, Normalise, Operator, OperatorState, Project, StateSize, UnionAll};
@@ -218,7 +218,7 @@ impl Dataflow {
     }
 
     /// What changed in every operator and in the relation since the last seal.
-    pub fn seal(&mut self) -> Vec<StateBlob> {
+    pub fn seal(&mut self) -> Vec<SealedBlob> {
         let mut blobs = Vec::new();
         for running in &mut self.nodes {
             if let Some(state) = running.node.state() {

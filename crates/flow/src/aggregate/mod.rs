@@ -23,7 +23,7 @@ pub use ordered::is_ordered;
 
 use segue_types::StateBlob;
 
-use crate::blob::{BlobOwner, StoredSizes};
+use crate::blob::{BlobOwner, SealedBlob, StoredSizes};
 use crate::delta::Delta;
 use crate::error::{RestoreError, StepError};
 use crate::key::{Column, can_decode};
@@ -307,7 +307,7 @@ impl Operator for Aggregate {
 }
 
 impl OperatorState for Aggregate {
-    fn seal(&mut self) -> Vec<StateBlob> {
+    fn seal(&mut self) -> Vec<SealedBlob> {
         self.seal_groups()
     }
 

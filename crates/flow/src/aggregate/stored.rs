@@ -22,6 +22,7 @@ use super::ordered::Ordered;
 
 use segue_types::{BlobKind, StateBlob};
 
+use crate::blob::SealedBlob;
 use crate::error::RestoreError;
 use crate::key::{Column, GROUPS, group_of};
 
@@ -29,7 +30,7 @@ use crate::key::{Column, GROUPS, group_of};
 type EntryColumns = (Vec<u32>, ArrayRef, Int64Array);
 
 impl Aggregate {
-    pub(super) fn seal_groups(&mut self) -> Vec<StateBlob> {
+    pub(super) fn seal_groups(&mut self) -> Vec<SealedBlob> {
         let dirty = self.take_dirty();
         let mut removed = self.take_removed();
         let multisets = self.take_dirty_entries();
@@ -45,26 +46,26 @@ impl Aggregate {
             deltas.push(self.blob(group, BlobKind::Delta, removed, &slots[group], entries));
         }
         let blobs = self.with_bases(deltas);
-        blobs.iter().for_each(|blob| self.sizes.stored(blob));
+        blobs.iter().for_each(|blob| self.sizes.sealed(blob));
         dirty.iter().for_each(|slot| self.groups.marks[*slot as usize] |= STORED);
         blobs
     }
 
     /// The deltas, bases in the place of those that have grown too heavy.
-    fn with_bases(&self, deltas: Vec<StateBlob>) -> Vec<StateBlob> {
+    fn with_bases(&self, deltas: Vec<SealedBlob>) -> Vec<SealedBlob> {
         let rebased = self.sizes.rebased(&deltas);
         if rebased == [false; GROUPS] {
             return deltas;
         }
         let slots = self.groups.live_of(&rebased);
-        let written = |delta: StateBlob| {
+        let written = |delta: SealedBlob| {
             let group = usize::from(delta.group);
             if rebased[group] { self.base(group, &slots[group]) } else { delta }
         };
         deltas.into_iter().map(written).collect()
     }
 
-    fn base(&self, group: usize, slots: &[u32]) -> StateBlob {
+    fn base(&self, group: usize, slots: &[u32]) -> SealedBlob {
         let entries =
             self.accumulators.iter().filter_map(|accumulator| accumulator.entries_of(slots));
         self.blob(group, BlobKind::Base, Vec::new(), slots, entries.collect())
@@ -132,7 +133,7 @@ impl Aggregate {
         removed: Vec<ArrayRef>,
         slots: &[u32],
         entries: Vec<EntryColumns>,
-    ) -> StateBlob {
+    ) -> SealedBlob {
         let removed = if removed.is_empty() { self.groups.key_columns(&[]) } else { removed };
         let mut parts = vec![batch(removed, 0)];
         let mut columns = self.groups.key_columns(slots);
@@ -145,7 +146,7 @@ impl Aggregate {
             columns.extend([values, Arc::new(counts) as ArrayRef]);
             parts.push(batch(columns, slots.len()));
         }
-        self.owner.write(group as u8, kind, &parts)
+        self.owner.seal(group as u8, kind, parts)
     }
 
     pub(super) fn load_groups(&mut self, blobs: &[StateBlob]) -> Result<(), RestoreError> {
@@ -156,7 +157,7 @@ impl Aggregate {
                 group: blob.group,
                 reason: error.to_string(),
             })?;
-            self.sizes.stored(blob);
+            self.sizes.loaded(blob);
         }
         self.started |= self.groups.is_single() && self.groups.slots() > 0;
         Ok(())

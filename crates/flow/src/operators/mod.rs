@@ -10,6 +10,7 @@ mod union_all;
 
 use segue_types::StateBlob;
 
+use crate::blob::SealedBlob;
 use crate::delta::Delta;
 use crate::error::{RestoreError, StepError};
 
@@ -44,7 +45,7 @@ pub(crate) trait Operator: Send {
 /// What a stateful operator can do besides stepping.
 pub(crate) trait OperatorState {
     /// What changed since the last seal.
-    fn seal(&mut self) -> Vec<StateBlob>;
+    fn seal(&mut self) -> Vec<SealedBlob>;
 
     /// Takes over stored blobs into an operator that has not stepped.
     fn load(&mut self, blobs: &[StateBlob]) -> Result<(), RestoreError>;
