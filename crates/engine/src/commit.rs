@@ -161,12 +161,13 @@ fn seal_relations(world: &mut World) -> (HashMap<ObjectId, RelationVersion>, Vec
             continue;
         }
         relation.dirty = false;
+        // Rows that are not maintained any more are shown to nobody.
         if relation.failed.is_some() {
-            versions.extend(world.published.relations.get(id).map(|last| (*id, last.clone())));
             continue;
         }
         states.extend(relation.dataflow.seal());
         versions.insert(*id, relation.dataflow.version());
+        relation.weigh();
     }
     (versions, states)
 }

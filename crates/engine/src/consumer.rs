@@ -16,7 +16,7 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::task::AbortHandle;
 
 use crate::inbox::Inbox;
-use crate::limits::{Gate, Pace, Throttle};
+use crate::limits::{Gate, Pace, Passage, Throttle};
 use crate::meeting::Meeting;
 use crate::reader::{self, Desk, Range, Refreshes};
 use crate::source::{SharedReader, SourceRuntime};
@@ -266,6 +266,11 @@ impl Consumer {
         });
         self.readers.retain(|(of, _), _| *of != stage);
         self.refreshes.remove(&stage);
+    }
+
+    /// Whether nothing passes because memory is short.
+    pub(crate) fn is_starved(&self) -> bool {
+        self.workplace.gate.passage() == Passage::Closed
     }
 
     fn reader_count(&self) -> u32 {

@@ -233,10 +233,13 @@ fn consumer_progress(consumer: &Consumer) -> JobProgress {
     }
 }
 
+const MEMORY_IS_SHORT: &str = "memory is above the soft limit";
+
 /// Why nothing moves: the consumer's failure, or what a task will try again.
 fn error_of(consumer: &Consumer, stage: usize) -> Option<String> {
     match mode(consumer.state()) {
         Mode::Failed(failure) if failure.stage.as_usize() == stage => Some(failure.to_string()),
+        Mode::Running if consumer.is_starved() => Some(MEMORY_IS_SHORT.to_owned()),
         _ => consumer.meters[stage].retrying.clone(),
     }
 }
