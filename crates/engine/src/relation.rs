@@ -44,6 +44,20 @@ impl Relation {
         self.dataflow.step(inputs)
     }
 
+    /// Runs the dataflow once, when nobody reads what changes.
+    pub(crate) fn absorb(&mut self, inputs: Inputs) -> Result<(), StepError> {
+        assert!(self.failed.is_none(), "a failed relation takes nothing more");
+        self.dirty = true;
+        self.dataflow.absorb(inputs)
+    }
+
+    /// Whether `object` feeds an input.
+    pub(crate) fn reads(&self, object: ObjectId) -> bool {
+        let reads =
+            |feed: &Feed| matches!(feed, Feed::Relation { object: of, .. } if *of == object);
+        self.feeds.iter().any(reads)
+    }
+
     /// The inputs that `object` feeds.
     pub(crate) fn inputs_from(&self, object: ObjectId) -> Vec<(usize, Arc<[usize]>)> {
         let from = |(input, feed): (usize, &Feed)| match feed {
