@@ -69,7 +69,9 @@ fn apply(world: &mut World, table: ObjectId, changes: Vec<Changes>) -> Result<()
         return Err(error.clone());
     }
     let adds = |changes: &Changes| !changes.ops.removes_only();
-    if let Some(error) = world.refuse_rows().filter(|_| changes.iter().any(adds)) {
+    if changes.iter().any(adds)
+        && let Some(error) = world.refuse_rows()
+    {
         return Err(error);
     }
     let rows: u64 = changes.iter().map(|changes| changes.rows.num_rows() as u64).sum();

@@ -9,6 +9,7 @@ use segue_catalog::RelationKind;
 use segue_types::{ObjectId, SqlState, UserError};
 
 use crate::limits::Passage;
+use crate::relation::Relation;
 use crate::world::World;
 
 /// How much memory state may take, in bytes.
@@ -84,7 +85,11 @@ impl World {
     }
 
     /// What a table says to new rows while the hard limit is exceeded.
-    pub(crate) fn refuse_rows(&self) -> Option<UserError> {
+    pub(crate) fn refuse_rows(&mut self) -> Option<UserError> {
+        if self.state_bytes() > self.memory.hard_bytes {
+            // Versions that held deleted rows may have gone since the last seal.
+            self.relations.values_mut().for_each(Relation::weigh_again);
+        }
         let bytes = self.state_bytes();
         (bytes > self.memory.hard_bytes).then(|| {
             out_of_memory("tables take no more rows: memory is exhausted")

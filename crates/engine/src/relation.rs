@@ -51,11 +51,31 @@ impl Relation {
         self.bytes = self.dataflow.operators().iter().map(|operator| operator.state_bytes).sum();
     }
 
+    /// The same, without the rows that only versions saw which nobody holds any more.
+    pub(crate) fn weigh_again(&mut self) {
+        drop(self.dataflow.version());
+        self.weigh();
+    }
+
     /// Forgets the state of a relation that is not maintained any more.
     pub(crate) fn give_back(&mut self) {
         assert!(self.failed.is_some(), "what is maintained keeps its state");
         self.dataflow = self.dataflow.emptied();
         self.bytes = 0;
+    }
+
+    /// Runs the dataflow once, when nobody reads what changes.
+    pub(crate) fn absorb(&mut self, inputs: Inputs) -> Result<(), StepError> {
+        assert!(self.failed.is_none(), "a failed relation takes nothing more");
+        self.dirty = true;
+        self.dataflow.absorb(inputs)
+    }
+
+    /// Whether `object` feeds an input.
+    pub(crate) fn reads(&self, object: ObjectId) -> bool {
+        let reads =
+            |feed: &Feed| matches!(feed, Feed::Relation { object: of, .. } if *of == object);
+        self.feeds.iter().any(reads)
     }
 
     /// The inputs that `object` feeds.

@@ -165,11 +165,16 @@ impl World {
     /// those that read it.
     pub(crate) fn run(&mut self, mut inputs: BTreeMap<ObjectId, Inputs>) {
         while let Some((id, rows)) = inputs.pop_first() {
+            let is_read = self.relations.values().any(|reader| reader.reads(id));
             let Some(relation) = self.relations.get_mut(&id) else { continue };
             if relation.failed.is_some() {
                 continue;
             }
-            let deltas = match relation.step(rows) {
+            let stepped = match is_read {
+                true => relation.step(rows),
+                false => relation.absorb(rows).map(|()| Vec::new()),
+            };
+            let deltas = match stepped {
                 Ok(deltas) => deltas,
                 Err(error) => {
                     self.relation_failed(id, &error.to_string());

@@ -3,7 +3,7 @@
 //! A seal gathers columns, which is cheap, on the thread that steps; [`SealedBlob::encode`] makes bytes of them on
 //! whichever thread writes them.
 //!
-//! Layout: magic `SGS1`, key codec version, kind, group, operator id, plan fingerprint, row count, xxh3 of
+//! Layout: magic `SGS2`, key codec version, kind, group, operator id, plan fingerprint, row count, xxh3 of
 //! the body; then the
 //! body: for each part its length and an Arrow IPC stream. Integers are little-endian. Reading asserts what
 //! writing asserted.
@@ -19,7 +19,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::error::RestoreError;
 use crate::key::{GROUPS, KEY_CODEC_VERSION};
 
-const MAGIC: [u8; 4] = *b"SGS1";
+const MAGIC: [u8; 4] = *b"SGS2";
 const HEADER_BYTES: usize = 4 + 1 + 1 + 1 + 1 + 8 + 8 + 8 + 8;
 /// Deltas smaller than this never force a new base: its header would weigh more.
 const DELTA_BYTES_FREE: usize = 4096;
