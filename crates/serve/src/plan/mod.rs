@@ -47,6 +47,11 @@ impl Planner {
         self.cell.set(reading);
     }
 
+    /// The statement is over.
+    pub(crate) fn rest(&self) {
+        self.cell.rest();
+    }
+
     /// What the running statement reads.
     pub(crate) fn reading(&self) -> Reading {
         self.cell.get()

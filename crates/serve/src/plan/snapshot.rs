@@ -1,5 +1,6 @@
 //! The version that a statement reads, where the tables of its plan can find it.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -63,6 +64,15 @@ impl SnapshotCell {
 
     pub(crate) fn set(&self, reading: Reading) {
         *self.reading.lock() = reading;
+    }
+
+    /// The statement is over. An idle session holds no rows: what is deleted meanwhile could not be let go.
+    pub(crate) fn rest(&self) {
+        let mut reading = self.reading.lock();
+        let Published { epoch, catalog, .. } = &*reading.published;
+        let (epoch, catalog) = (*epoch, Arc::clone(catalog));
+        let published = Arc::new(Published { epoch, catalog, relations: HashMap::new() });
+        *reading = Reading { published, locked: None };
     }
 
     pub(crate) fn get(&self) -> Reading {
