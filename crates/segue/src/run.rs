@@ -6,6 +6,7 @@ use segue_connect::{Connector, Registry};
 use segue_connector_datagen::DatagenConnector;
 use segue_connector_files::FilesConnector;
 use segue_connector_kafka::KafkaConnector;
+use segue_connector_nats::NatsConnector;
 use segue_connector_postgres::PostgresConnector;
 use segue_engine::{Engine, EngineConfig, StartError};
 use segue_serve::ServeConfig;
@@ -28,10 +29,11 @@ pub(crate) enum RunError {
 }
 
 fn registry() -> Registry {
-    let connectors: [Arc<dyn Connector>; 4] = [
+    let connectors: [Arc<dyn Connector>; 5] = [
         Arc::new(DatagenConnector),
         Arc::new(FilesConnector),
         Arc::new(KafkaConnector),
+        Arc::new(NatsConnector),
         Arc::new(PostgresConnector),
     ];
     Registry::new(connectors)
