@@ -59,7 +59,8 @@ impl Planner {
         text: &str,
     ) -> Result<LogicalPlan, UserError> {
         let statement = DataFusionStatement::Statement(Box::new(statement));
-        self.state.statement_to_plan(statement).await.map_err(|error| user_error(&error, text))
+        let planned = threads::plan(Arc::clone(&self.state), statement).await;
+        planned.map_err(|error| user_error(&error, text))
     }
 
     /// The plan of a query.

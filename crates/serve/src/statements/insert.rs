@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::compute::can_cast_types;
+use arrow::datatypes::{DataType, Field};
 use datafusion::common::{ExprSchema, ScalarValue};
 use datafusion::logical_expr::{ExprSchemable, LogicalPlan, LogicalPlanBuilder, col};
 use segue_catalog::Object;
@@ -137,6 +138,7 @@ fn literal_rows(
     }
     for row in &values.rows {
         check_width(row.len(), target)?;
+        check_booleans(row, target)?;
     }
     let width = values.rows.first().map_or(0, |row| row.len());
     let given = &target.columns[..width];
@@ -158,6 +160,28 @@ fn literal_rows(
         }
     }
     target::rows(&target.object, given, &columns, values.rows.len()).map(Some)
+}
+
+/// PostgreSQL assigns a boolean to a column of no other type than text; a cast would.
+fn check_booleans(row: &[Expr], target: &Target) -> Result<(), UserError> {
+    for (expr, column) in row.iter().zip(&target.columns) {
+        let is_boolean =
+            matches!(expr, Expr::Value(value) if matches!(value.value, Value::Boolean(_)));
+        let wanted = target.object.schema.field(*column);
+        if is_boolean && !takes_boolean(wanted.data_type()) {
+            return Err(mismatch(wanted, &Field::new("", DataType::Boolean, true)));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a value of one type may be written to a column of another.
+pub(super) fn can_assign(found: &DataType, wanted: &DataType) -> bool {
+    can_cast_types(found, wanted) && (found != &DataType::Boolean || takes_boolean(wanted))
+}
+
+fn takes_boolean(wanted: &DataType) -> bool {
+    matches!(wanted, DataType::Boolean | DataType::Utf8)
 }
 
 /// A column of literals and parameters mixed.
@@ -246,14 +270,53 @@ fn cast_values(mut source: ast::Query, target: &Target) -> ast::Query {
         for row in &mut values.rows {
             for (expr, column) in row.iter_mut().zip(&target.columns) {
                 let ty = column_type(&target.object.schema, *column);
-                // No cast names a struct; its literals are read as they are.
-                if !matches!(ty, SqlType::Struct(_)) {
-                    parameters::cast(expr, &ty);
-                }
+                assign(expr, &ty);
             }
         }
     }
     source
+}
+
+/// Makes an expression one of the column's type. No cast names a struct: `row(…)` gets its member names instead, and
+/// other expressions of that type are read as they are.
+fn assign(expr: &mut Expr, ty: &SqlType) {
+    let SqlType::Struct(members) = ty else { return parameters::cast(expr, ty) };
+    let values: Vec<Expr> = match expr {
+        Expr::Tuple(values) => values.clone(),
+        Expr::Function(function) if function.name.to_string().eq_ignore_ascii_case("row") => {
+            match row_arguments(function) {
+                Some(values) => values,
+                None => return,
+            }
+        }
+        _ => return,
+    };
+    if values.len() != members.len() {
+        return;
+    }
+    let named = members.iter().zip(values).flat_map(|((name, ty), mut value)| {
+        assign(&mut value, ty);
+        [Expr::value(Value::SingleQuotedString(name.clone())), value]
+    });
+    let mut call = target::skeleton("SELECT named_struct(1)");
+    let SetExpr::Select(select) = call.body.as_mut() else { return };
+    if let Some(ast::SelectItem::UnnamedExpr(Expr::Function(function))) =
+        select.projection.first_mut()
+        && let ast::FunctionArguments::List(list) = &mut function.args
+    {
+        let argument = |value| ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(value));
+        list.args = named.map(argument).collect();
+        *expr = Expr::Function(function.clone());
+    }
+}
+
+fn row_arguments(function: &ast::Function) -> Option<Vec<Expr>> {
+    let ast::FunctionArguments::List(list) = &function.args else { return None };
+    let plain = |argument: &ast::FunctionArg| match argument {
+        ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(value)) => Some(value.clone()),
+        _ => None,
+    };
+    list.args.iter().map(plain).collect()
 }
 
 async fn query_rows(
@@ -320,7 +383,7 @@ pub(super) fn cast_columns(
     for (column, place) in plan.schema().columns().into_iter().zip(given) {
         let wanted = object.schema.field(*place);
         let found = plan.schema().field_from_column(&column).map_err(|e| user_error(&e, text))?;
-        if !can_cast_types(found.data_type(), wanted.data_type()) {
+        if !can_assign(found.data_type(), wanted.data_type()) {
             return Err(mismatch(wanted, found));
         }
         let cast = col(column).cast_to(wanted.data_type(), plan.schema());
@@ -333,10 +396,7 @@ pub(super) fn cast_columns(
         .map_err(|error| user_error(&error, text))
 }
 
-pub(super) fn mismatch(
-    wanted: &arrow::datatypes::Field,
-    found: &arrow::datatypes::Field,
-) -> UserError {
+pub(super) fn mismatch(wanted: &Field, found: &Field) -> UserError {
     let name = |field| {
         sql_type_of(field).map_or_else(|| field.data_type().to_string(), |ty| ty.to_string())
     };

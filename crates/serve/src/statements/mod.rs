@@ -18,6 +18,7 @@ mod query;
 mod set;
 mod show;
 mod target;
+mod tolerated;
 mod transaction;
 mod update;
 
@@ -55,6 +56,8 @@ pub(crate) async fn execute(
     session.begin_statement();
     match call.statement.as_ref() {
         Statement::Sql(statement) => execute_sql(session, statement, &call, running).await,
+        Statement::CreateIndex(index) => tolerated::create_index(session, index, running),
+        Statement::DropIndex(index) => Ok(tolerated::drop_index(index, running)),
         Statement::Show(show) => listing::show(session, show).await,
         Statement::Describe(describe) => describe::describe(session, describe).await,
         Statement::Explain(explain) => explain::own(session, explain),
@@ -84,7 +87,7 @@ async fn execute_sql(
         ast::Statement::Delete(delete) => delete::execute(session, delete, call, running).await,
         ast::Statement::Truncate(truncate) => delete::truncate(session, truncate, running).await,
         ast::Statement::Copy { .. } => copy::execute(session, statement, call, running).await,
-        ast::Statement::Set(set) => set::set(session, set),
+        ast::Statement::Set(set) => set::set(session, set, running),
         ast::Statement::Reset(reset) => set::reset(session, reset),
         ast::Statement::ShowVariable { variable } => show::variable(session, variable),
         ast::Statement::StartTransaction { .. }
@@ -109,7 +112,10 @@ async fn execute_sql(
         ast::Statement::NOTIFY { .. } => Ok(Outcome::done("NOTIFY")),
         ast::Statement::Analyze(_) => Ok(Outcome::done("ANALYZE")),
         ast::Statement::Vacuum(_) => Ok(Outcome::done("VACUUM")),
-        other => Err(unsupported(other)),
+        other => match tolerated::namespace(other, running) {
+            Some(outcome) => outcome,
+            None => Err(unsupported(other)),
+        },
     }
 }
 

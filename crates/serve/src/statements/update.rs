@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch};
-use arrow::compute::can_cast_types;
 use datafusion::common::ExprSchema;
 use datafusion::logical_expr::{ExprSchemable, LogicalPlan, LogicalPlanBuilder, col};
 use datafusion::prelude::Expr as PlanExpr;
@@ -173,7 +172,7 @@ fn cast_new_values(
         }
         let wanted = update.object.schema.field(update.columns[place - width]);
         let found = plan.schema().field_from_column(&column).map_err(|e| user_error(&e, text))?;
-        if !can_cast_types(found.data_type(), wanted.data_type()) {
+        if !insert::can_assign(found.data_type(), wanted.data_type()) {
             return Err(insert::mismatch(wanted, found));
         }
         let cast = col(column).cast_to(wanted.data_type(), plan.schema());
