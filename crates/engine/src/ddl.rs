@@ -43,9 +43,8 @@ impl Engine {
                 view::create_materialized_view(self, create, context).await
             }
             Statement::Drop(statement) => drop::drop_objects(self, statement, context).await,
-            Statement::Alter(alter) => alter::alter(self, alter).await,
-            Statement::AlterJob(_) => Err(UserError::unsupported("PAUSE JOB is not supported")
-                .with_hint("Pause what it creates: ALTER … PAUSE.")),
+            Statement::Alter(alter) => alter::alter(self, alter, context).await,
+            Statement::AlterJob(alter) => alter::alter_jobs(self, alter).await,
             Statement::Flush => wait::flush(self).await,
             Statement::Wait(wait) => wait::wait(self, wait, context).await,
             Statement::CancelJob(cancel) => drop::cancel_jobs(self, cancel).await,

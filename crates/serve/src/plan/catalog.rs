@@ -111,6 +111,14 @@ impl PublicSchema {
             )
             .with_hint("SHOW JOBS tells how far it is; WAIT waits for it."));
         }
+        if object.state == ObjectState::Failed {
+            let (kind, reason) =
+                (object.relation_kind(), object.failure.clone().unwrap_or_default());
+            let message = format!("{kind} \"{}\" is not maintained any more", object.name);
+            return Err(UserError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+                .with_detail(reason)
+                .with_hint("Drop it and create it again."));
+        }
         match object.relation_kind() {
             RelationKind::Table | RelationKind::MaterializedView => {
                 let relation = StoredRelation::new(Arc::clone(object), Arc::clone(&self.cell));
