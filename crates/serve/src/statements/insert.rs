@@ -165,14 +165,33 @@ fn literal_rows(
 /// PostgreSQL assigns a boolean to a column of no other type than text; a cast would.
 fn check_booleans(row: &[Expr], target: &Target) -> Result<(), UserError> {
     for (expr, column) in row.iter().zip(&target.columns) {
-        let is_boolean =
-            matches!(expr, Expr::Value(value) if matches!(value.value, Value::Boolean(_)));
         let wanted = target.object.schema.field(*column);
-        if is_boolean && !takes_boolean(wanted.data_type()) {
+        if is_boolean(expr) && !takes_boolean(wanted.data_type()) {
             return Err(mismatch(wanted, &Field::new("", DataType::Boolean, true)));
         }
     }
     Ok(())
+}
+
+/// Whether the form of an expression shows that it is a boolean.
+fn is_boolean(expr: &Expr) -> bool {
+    use ast::BinaryOperator::{And, Eq, Gt, GtEq, Lt, LtEq, NotEq, Or};
+    match expr {
+        Expr::Value(value) => matches!(value.value, Value::Boolean(_)),
+        Expr::Nested(inner) => is_boolean(inner),
+        Expr::UnaryOp { op, .. } => *op == UnaryOperator::Not,
+        Expr::BinaryOp { op, .. } => matches!(op, And | Eq | Gt | GtEq | Lt | LtEq | NotEq | Or),
+        Expr::IsNull(_)
+        | Expr::IsNotNull(_)
+        | Expr::IsTrue(_)
+        | Expr::IsFalse(_)
+        | Expr::Between { .. }
+        | Expr::InList { .. }
+        | Expr::Like { .. }
+        | Expr::ILike { .. }
+        | Expr::Exists { .. } => true,
+        _ => false,
+    }
 }
 
 /// Whether a value of one type may be written to a column of another.
