@@ -25,7 +25,7 @@ use segue_types::UserError;
 use sqlparser::ast;
 
 pub(crate) use rewrite::{for_catalog_query, for_query, mentions_catalog};
-pub(crate) use snapshot::{Reading, SnapshotCell};
+pub(crate) use snapshot::{Reading, Returned, SnapshotCell};
 pub(crate) use state::{Identity, session_state};
 
 use crate::errors::user_error;

@@ -14,6 +14,9 @@ pub(super) async fn execute(
     call: &Call,
     running: &Running,
 ) -> Result<Outcome, UserError> {
+    if let Statement::CreateTable(create) = call.statement.as_ref() {
+        super::defaults::check(session, create, running).await?;
+    }
     let statement = call.statement.as_ref().clone();
     let tag = tag(&statement);
     let context = StatementContext {

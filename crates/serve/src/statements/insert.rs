@@ -5,14 +5,16 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::compute::can_cast_types;
-use arrow::datatypes::{DataType, Field};
+use arrow::datatypes::{DataType, Field, Fields};
 use datafusion::common::{ExprSchema, ScalarValue};
 use datafusion::logical_expr::{ExprSchemable, LogicalPlan, LogicalPlanBuilder, col};
 use segue_catalog::Object;
 use segue_types::{SqlState, SqlType, UserError, sql_type_of};
 use sqlparser::ast::{self, Expr, SetExpr, TableObject, UnaryOperator, Value};
 
+use super::defaults::Defaults;
 use super::parameters::{self, Types, placeholder};
+use super::returning::Returning;
 use super::target::{self, added, column_type, refuse};
 use super::{Call, query};
 use crate::errors::user_error;
@@ -27,10 +29,18 @@ struct Target {
     columns: Vec<usize>,
     /// How many columns the statement names; each must get a value.
     named: usize,
+    defaults: Defaults,
+    returning: Option<Returning>,
+}
+
+/// Columns that a statement gives values.
+struct Given {
+    columns: Vec<usize>,
+    arrays: Vec<ArrayRef>,
+    count: usize,
 }
 
 fn resolve(session: &Session, insert: &ast::Insert) -> Result<Target, UserError> {
-    refuse(insert.returning.is_some(), "RETURNING")?;
     refuse(insert.on.is_some(), "ON CONFLICT in INSERT").map_err(|error| {
         error.with_hint("Say ON CONFLICT in CREATE TABLE; a PRIMARY KEY overwrites by default.")
     })?;
@@ -46,7 +56,9 @@ fn resolve(session: &Session, insert: &ast::Insert) -> Result<Target, UserError>
         .filter_map(|name| name.0.last().and_then(|part| part.as_ident()).map(target::folded))
         .collect();
     let columns = target::columns(&object, &names)?;
-    Ok(Target { object, columns, named: names.len() })
+    let defaults = Defaults::of(&object)?;
+    let returning = Returning::of(insert.returning.as_ref(), name, None);
+    Ok(Target { object, columns, named: names.len(), defaults, returning })
 }
 
 /// The types of an INSERT's parameters: a placeholder that is a whole value has its column's.
@@ -55,9 +67,13 @@ pub(super) async fn prepare(
     insert: &ast::Insert,
     running: &Running,
     client_oids: &[u32],
-) -> Result<Vec<Parameter>, UserError> {
+) -> Result<(Vec<Parameter>, Option<Fields>), UserError> {
     let target = resolve(session, insert)?;
-    let Some(source) = &insert.source else { return Ok(Vec::new()) };
+    let fields = match &target.returning {
+        None => None,
+        Some(returning) => Some(returning.fields(session, running).await?),
+    };
+    let Some(source) = &insert.source else { return Ok((Vec::new(), fields)) };
     let mut known = Types::new();
     let mut note = |exprs: &mut dyn Iterator<Item = &Expr>| {
         for (expr, column) in exprs.zip(&target.columns) {
@@ -78,12 +94,12 @@ pub(super) async fn prepare(
         _ => {}
     }
     let statement =
-        query::rewritten(&cast_values(without_defaults(source), &target), &running.text);
+        query::rewritten(&cast_values(without_defaults(source, &target), &target), &running.text);
     let mut typed = statement.clone();
     parameters::with_types(&mut typed, &known);
     let planned =
         parameters::plan(&session.planner, typed, &running.text, client_oids, &known).await?;
-    Ok(planned.0)
+    Ok((planned.0, fields))
 }
 
 /// Runs an INSERT.
@@ -94,15 +110,28 @@ pub(super) async fn execute(
     running: &Running,
 ) -> Result<Outcome, UserError> {
     let target = resolve(session, insert)?;
-    let batches = match &insert.source {
-        None => vec![target::rows(&target.object, &[], &[], 1)?],
+    if let Some(returning) = &target.returning {
+        // A mistake in the list must not leave the rows behind.
+        returning.fields(session, running).await?;
+    }
+    let given = match &insert.source {
+        None => vec![Given { columns: Vec::new(), arrays: Vec::new(), count: 1 }],
         Some(source) => match literal_rows(&target, source, &call.parameters)? {
-            Some(batch) => vec![batch],
+            Some(given) => vec![given],
             None => query_rows(session, &target, source, call, running).await?,
         },
     };
+    let mut batches = Vec::with_capacity(given.len());
+    for Given { columns, arrays, count } in &given {
+        let (object, defaults) = (&target.object, &target.defaults);
+        batches.push(defaults.rows(session, object, columns, arrays, *count, running).await?);
+    }
     let count: usize = batches.iter().map(RecordBatch::num_rows).sum();
+    let written = if target.returning.is_some() { batches.clone() } else { Vec::new() };
     write(session, &target.object, batches, running).await?;
+    if let Some(returning) = &target.returning {
+        return returning.rows(session, &target.object, written, "INSERT 0", running).await;
+    }
     Ok(Outcome::Done(format!("INSERT 0 {count}")))
 }
 
@@ -131,7 +160,7 @@ fn literal_rows(
     target: &Target,
     source: &ast::Query,
     parameters: &[ScalarValue],
-) -> Result<Option<RecordBatch>, UserError> {
+) -> Result<Option<Given>, UserError> {
     let SetExpr::Values(values) = source.body.as_ref() else { return Ok(None) };
     if source.with.is_some() || source.order_by.is_some() || source.limit_clause.is_some() {
         return Ok(None);
@@ -146,6 +175,9 @@ fn literal_rows(
     for (place, column) in given.iter().enumerate() {
         let ty = column_type(&target.object.schema, *column);
         let exprs = values.rows.iter().map(|row| &row[place]);
+        if target.defaults.has(*column) && exprs.clone().any(is_default) {
+            return Ok(None);
+        }
         let texts: Option<Vec<Option<String>>> =
             exprs.clone().map(|expr| literal_text(expr, &ty)).collect();
         match texts {
@@ -159,7 +191,7 @@ fn literal_rows(
             },
         }
     }
-    target::rows(&target.object, given, &columns, values.rows.len()).map(Some)
+    Ok(Some(Given { columns: given.to_vec(), arrays: columns, count: values.rows.len() }))
 }
 
 /// PostgreSQL assigns a boolean to a column of no other type than text; a cast would.
@@ -270,13 +302,15 @@ fn is_default(expr: &Expr) -> bool {
         if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("default"))
 }
 
-/// DEFAULT is NULL: columns have no other default.
-fn without_defaults(source: &ast::Query) -> ast::Query {
+/// DEFAULT as the expression that it stands for.
+fn without_defaults(source: &ast::Query, target: &Target) -> ast::Query {
     let mut source = source.clone();
     if let SetExpr::Values(values) = source.body.as_mut() {
-        for expr in values.rows.iter_mut().flat_map(|row| row.iter_mut()) {
-            if is_default(expr) {
-                *expr = Expr::value(Value::Null);
+        for row in &mut values.rows {
+            for (expr, column) in row.iter_mut().zip(&target.columns) {
+                if is_default(expr) {
+                    *expr = target.defaults.expression(*column);
+                }
             }
         }
     }
@@ -344,9 +378,10 @@ async fn query_rows(
     source: &ast::Query,
     call: &Call,
     running: &Running,
-) -> Result<Vec<RecordBatch>, UserError> {
+) -> Result<Vec<Given>, UserError> {
     let text = &running.text;
-    let statement = query::rewritten(&cast_values(without_defaults(source), target), &call.source);
+    let statement =
+        query::rewritten(&cast_values(without_defaults(source, target), target), &call.source);
     let values = &call.parameters;
     let plan = parameters::plan_with_values(&session.planner, statement, text, values).await?;
     let width = plan.schema().fields().len();
@@ -355,10 +390,12 @@ async fn query_rows(
     let plan = cast_columns(plan, &target.object, given, text)?;
     let stream = session.planner.run(&plan, running).await?;
     let batches = collect(stream, running).await?;
-    batches
-        .iter()
-        .map(|batch| target::rows(&target.object, given, batch.columns(), batch.num_rows()))
-        .collect()
+    let given = |batch: &RecordBatch| Given {
+        columns: given.to_vec(),
+        arrays: batch.columns().to_vec(),
+        count: batch.num_rows(),
+    };
+    Ok(batches.iter().map(given).collect())
 }
 
 /// All batches of a stream, unless the statement is cancelled.

@@ -6,6 +6,7 @@ mod copy;
 mod copy_layout;
 mod cursor;
 mod ddl;
+mod defaults;
 mod delete;
 mod describe;
 mod explain;
@@ -15,6 +16,7 @@ mod lookup;
 mod parameters;
 mod prepared;
 mod query;
+mod returning;
 mod set;
 mod show;
 mod target;
@@ -187,13 +189,13 @@ async fn describe_call(
                 Ok((parameters, Some(fields)))
             }
             ast::Statement::Insert(insert) => {
-                Ok((insert::prepare(session, insert, running, client_oids).await?, None))
+                insert::prepare(session, insert, running, client_oids).await
             }
             ast::Statement::Update(update) => {
-                Ok((update::prepare(session, update, running, client_oids).await?, None))
+                update::prepare(session, update, running, client_oids).await
             }
             ast::Statement::Delete(delete) => {
-                Ok((delete::prepare(session, delete, running, client_oids).await?, None))
+                delete::prepare(session, delete, running, client_oids).await
             }
             ast::Statement::Fetch { name, .. } => {
                 Ok((Vec::new(), Some(cursor::fields(session, &name.value)?)))
