@@ -8,6 +8,7 @@
 mod cast;
 mod format;
 mod operators;
+mod sets;
 mod syntax;
 mod text;
 mod value_error;
