@@ -8,23 +8,26 @@
 //! projections and filters, is rebuilt from that state; the relation of a keyed table IS its normaliser's, and that of
 //! a plain GROUP BY its aggregate's.
 
-use std::sync::Arc;
+mod build;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use segue_types::{Changes, ObjectId, Op, OperatorId, Ops, StateBlob};
 
-use crate::aggregate::Aggregate;
 use crate::blob::{BlobOwner, SealedBlob, fingerprint};
 use crate::delta::Delta;
 use crate::error::{RestoreError, StepError};
-use crate::operators::{Filter, Normalise, Operator, OperatorState, Project, StateSize, UnionAll};
+use crate::operators::{Normalise, Operator, OperatorState, StateSize};
 use crate::rows::{CHUNK_ROWS, Identity, RelationVersion, Rows, nullable};
 use crate::spec::{DataflowSpec, InputKind, Node, OperatorSpec};
 use crate::stats::OperatorStats;
 
 /// The place of the relation among the operators of its object.
 const RELATION: u64 = 0xffff;
+/// The bits of an operator's place; those above number the parts of its state, of which most have one.
+const PLACES: u64 = 0x0fff;
+/// How many parts the state of an operator may have.
+const MAX_PARTS: usize = 15;
 
 /// What arrives at an input.
 #[derive(Clone, Debug)]
@@ -100,7 +103,7 @@ impl Dataflow {
     fn unstarted(object: ObjectId, spec: DataflowSpec) -> Dataflow {
         check(&spec);
         let nodes = (0..spec.operators.len()).map(|place| Running {
-            node: build(object, &spec, place),
+            node: build::build(object, &spec, place),
             rows_in: 0,
             rows_out: 0,
         });
@@ -272,7 +275,7 @@ impl Dataflow {
         let mut of_relation = Vec::new();
         for blob in blobs {
             let place = blob.operator.0.checked_sub(operator_id(self.object, 0).0);
-            match place {
+            match place.map(|place| if place == RELATION { place } else { place & PLACES }) {
                 Some(RELATION) => of_relation.push(blob),
                 Some(place) if place < self.nodes.len() as u64 => {
                     of_operator[place as usize].push(blob)
@@ -412,13 +415,19 @@ fn operator_id(object: ObjectId, place: u64) -> OperatorId {
     OperatorId(u64::from(object.0) << 16 | place)
 }
 
+/// The id under which a part of an operator's state is stored.
+fn part_id(object: ObjectId, place: u64, part: usize) -> OperatorId {
+    assert!(part < MAX_PARTS, "an operator's state has at most {MAX_PARTS} parts");
+    operator_id(object, place | (part as u64) << PLACES.count_ones())
+}
+
 fn foreign(blob: &StateBlob, reason: &str) -> RestoreError {
     RestoreError::Blob { operator: blob.operator.0, group: blob.group, reason: reason.to_owned() }
 }
 
 /// What the planner promises.
 fn check(spec: &DataflowSpec) {
-    assert!(spec.operators.len() < RELATION as usize, "an object has less than 65,535 operators");
+    assert!(spec.operators.len() <= PLACES as usize, "an object has at most 4,095 operators");
     for (place, operator) in spec.operators.iter().enumerate() {
         for node in operator.inputs() {
             match node {
@@ -450,49 +459,6 @@ fn check(spec: &DataflowSpec) {
             to.name()
         );
     }
-}
-
-fn build(object: ObjectId, spec: &DataflowSpec, place: usize) -> NodeKind {
-    let operator = &spec.operators[place];
-    let name = format!("operator {place} ({}) of object {object}", operator.name());
-    let owner = |layout: &str, schema: &SchemaRef| BlobOwner {
-        operator: operator_id(object, place as u64),
-        fingerprint: fingerprint(operator.name(), schema, layout),
-    };
-    NodeKind::Deltas(match operator {
-        OperatorSpec::Project { expressions, schema, .. } => {
-            Box::new(Project::new(name, expressions.clone(), nullable(schema)))
-        }
-        OperatorSpec::Filter { predicate, .. } => {
-            Box::new(Filter::new(name, Arc::clone(predicate)))
-        }
-        OperatorSpec::UnionAll { schema, .. } => Box::new(UnionAll::new(name, nullable(schema))),
-        OperatorSpec::Normalise { input, key, conflict } => {
-            let own = relation_normaliser(spec) == Some(place);
-            let schema = if own { &spec.schema } else { &spec.inputs[*input].schema };
-            let rows = Rows::new(schema, Identity::Key(key.clone()));
-            let owner = owner(&rows.layout(), schema);
-            return NodeKind::Changes(Box::new(Normalise::new(name, owner, *conflict, rows)));
-        }
-        OperatorSpec::Aggregate { input, keys, aggregates, schema } => {
-            let input_schema = spec.schema_of(*input);
-            let append_only = spec.is_append_only(*input);
-            let owner = owner(&format!("{keys:?} {aggregates:?} {append_only}"), &input_schema);
-            let mut aggregate = Aggregate::new(
-                name,
-                owner,
-                &input_schema,
-                keys.clone(),
-                aggregates,
-                schema,
-                append_only,
-            );
-            if relation_aggregate(spec) == Some(place) {
-                aggregate.hold_relation(&spec.schema);
-            }
-            Box::new(aggregate)
-        }
-    })
 }
 
 /// The normaliser whose rows are the relation.
@@ -551,8 +517,14 @@ fn path_from_state(spec: &DataflowSpec) -> Option<Vec<usize>> {
             OperatorSpec::Project { input, .. } | OperatorSpec::Filter { input, .. } => {
                 node = *input
             }
-            OperatorSpec::UnionAll { .. } => return None,
-            OperatorSpec::Normalise { .. } | OperatorSpec::Aggregate { .. } => break,
+            OperatorSpec::UnionAll { .. }
+            | OperatorSpec::Unnest { .. }
+            | OperatorSpec::Join { .. }
+            | OperatorSpec::Lookup { .. } => return None,
+            OperatorSpec::Normalise { .. }
+            | OperatorSpec::Aggregate { .. }
+            | OperatorSpec::Recompute { .. }
+            | OperatorSpec::Constant { .. } => break,
         }
     }
     path.reverse();

@@ -10,6 +10,7 @@
 //! ```
 
 mod aggregate;
+mod arrangement;
 mod blob;
 mod consolidate;
 mod dataflow;
@@ -18,6 +19,7 @@ mod error;
 mod expression;
 mod key;
 mod operators;
+mod program;
 mod rows;
 mod spec;
 mod stats;
@@ -28,10 +30,11 @@ pub use dataflow::{Dataflow, StepInput};
 pub use delta::Delta;
 pub use error::{RestoreError, StepError};
 pub use key::{GROUPS, KEY_CODEC_VERSION, VNODES, group_of, hash_rows, vnode_of};
+pub use program::Program;
 pub use rows::RelationVersion;
 pub use segue_types::{BlobKind, Changes, Ops, StateBlob};
 pub use spec::{
-    AggregateFunction, AggregateSpec, Conflict, DataflowSpec, InputKind, InputSpec, Node,
-    OperatorSpec,
+    AggregateFunction, AggregateSpec, Conflict, DataflowSpec, InputKind, InputSpec, JoinKind,
+    JoinSpec, Node, NullKeys, OperatorSpec, PartitionedInput,
 };
 pub use stats::OperatorStats;

@@ -5,8 +5,11 @@
 
 use std::sync::Arc;
 
+use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::physical_expr::PhysicalExpr;
+
+use crate::program::Program;
 
 /// One object's dataflow.
 #[derive(Clone, Debug)]
@@ -61,6 +64,81 @@ pub enum OperatorSpec {
     /// GROUP BY; without aggregates it is DISTINCT, without keys it has exactly one row.
     /// Output: the keys in order, then the aggregates.
     Aggregate { input: Node, keys: Vec<usize>, aggregates: Vec<AggregateSpec>, schema: SchemaRef },
+    /// Output: the columns of both sides, of the left one, or of the left one and a mark, as the kind says.
+    Join { left: Node, right: Node, join: JoinSpec, schema: SchemaRef },
+    /// The temporal join: rows of the left side, each with what the right side held when it arrived.
+    Lookup { left: Node, right: Node, join: JoinSpec, schema: SchemaRef },
+    /// What the program makes of its inputs, computed again for each partition that changes. The columns
+    /// `key` of the output are those by which its inputs are partitioned.
+    Recompute {
+        inputs: Vec<PartitionedInput>,
+        program: Arc<dyn Program>,
+        key: Vec<usize>,
+        schema: SchemaRef,
+        /// What is recomputed, for plans and errors.
+        what: String,
+    },
+    /// Rows that are part of the plan.
+    Constant { rows: RecordBatch },
+    /// A row for each item of the lists in these columns, which go together.
+    Unnest { input: Node, lists: Vec<usize>, schema: SchemaRef },
+}
+
+/// An input of [`OperatorSpec::Recompute`]: rows that agree in `key` are computed together.
+#[derive(Clone, Debug)]
+pub struct PartitionedInput {
+    pub node: Node,
+    pub key: Vec<usize>,
+}
+
+/// How two sides meet: where their keys are equal and the residual condition, over both sides' columns, is true.
+#[derive(Clone, Debug)]
+pub struct JoinSpec {
+    pub kind: JoinKind,
+    pub left_key: Vec<usize>,
+    pub right_key: Vec<usize>,
+    pub null_keys: NullKeys,
+    pub residual: Option<Arc<dyn PhysicalExpr>>,
+}
+
+/// What a join puts out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum JoinKind {
+    /// Pairs.
+    Inner,
+    /// Pairs, and left rows that meet nothing.
+    Left,
+    /// Pairs, and rows of both sides that meet nothing.
+    Full,
+    /// Left rows that meet something.
+    Semi,
+    /// Left rows that meet nothing.
+    Anti,
+    /// All left rows, and whether they meet something.
+    Mark,
+}
+
+/// What a key with a NULL in it meets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NullKeys {
+    /// Nothing, as with `=`.
+    MeetNothing,
+    /// The same key, as with IS NOT DISTINCT FROM.
+    MeetNull,
+}
+
+impl JoinKind {
+    /// Lower-case name.
+    pub fn name(self) -> &'static str {
+        match self {
+            JoinKind::Inner => "inner join",
+            JoinKind::Left => "left join",
+            JoinKind::Full => "full join",
+            JoinKind::Semi => "semi join",
+            JoinKind::Anti => "anti join",
+            JoinKind::Mark => "mark join",
+        }
+    }
 }
 
 /// What an INSERT does where its key exists. A put always overwrites.
@@ -173,7 +251,12 @@ impl DataflowSpec {
             Node::Operator(operator) => match &self.operators[operator] {
                 OperatorSpec::Project { schema, .. }
                 | OperatorSpec::UnionAll { schema, .. }
-                | OperatorSpec::Aggregate { schema, .. } => Arc::clone(schema),
+                | OperatorSpec::Aggregate { schema, .. }
+                | OperatorSpec::Join { schema, .. }
+                | OperatorSpec::Lookup { schema, .. }
+                | OperatorSpec::Recompute { schema, .. }
+                | OperatorSpec::Unnest { schema, .. } => Arc::clone(schema),
+                OperatorSpec::Constant { rows } => rows.schema(),
                 OperatorSpec::Filter { input, .. } => self.schema_of(*input),
                 OperatorSpec::Normalise { input, .. } => Arc::clone(&self.inputs[*input].schema),
             },
@@ -185,7 +268,14 @@ impl DataflowSpec {
         match node {
             Node::Input(input) => self.inputs[input].kind == InputKind::AppendOnly,
             Node::Operator(operator) => match &self.operators[operator] {
-                OperatorSpec::Normalise { .. } => false,
+                OperatorSpec::Normalise { .. } | OperatorSpec::Recompute { .. } => false,
+                OperatorSpec::Join { left, right, join, .. } => match join.kind {
+                    JoinKind::Inner | JoinKind::Semi => {
+                        self.is_append_only(*left) && self.is_append_only(*right)
+                    }
+                    JoinKind::Left | JoinKind::Full | JoinKind::Anti | JoinKind::Mark => false,
+                },
+                OperatorSpec::Lookup { left, .. } => self.is_append_only(*left),
                 // A group of an append-only input never dies, and without aggregates it never changes.
                 OperatorSpec::Aggregate { input, aggregates, .. } => {
                     aggregates.is_empty() && self.is_append_only(*input)
@@ -200,11 +290,16 @@ impl DataflowSpec {
         match node {
             Node::Input(_) => self.is_append_only(node),
             Node::Operator(operator) => match &self.operators[operator] {
-                OperatorSpec::Normalise { .. } | OperatorSpec::Aggregate { .. } => true,
+                OperatorSpec::Normalise { .. }
+                | OperatorSpec::Aggregate { .. }
+                | OperatorSpec::Recompute { .. } => true,
                 OperatorSpec::Filter { input, .. } => self.is_consolidated(*input),
-                OperatorSpec::Project { .. } | OperatorSpec::UnionAll { .. } => {
-                    self.is_append_only(node)
-                }
+                OperatorSpec::Project { .. }
+                | OperatorSpec::UnionAll { .. }
+                | OperatorSpec::Join { .. }
+                | OperatorSpec::Lookup { .. }
+                | OperatorSpec::Constant { .. }
+                | OperatorSpec::Unnest { .. } => self.is_append_only(node),
             },
         }
     }
@@ -216,7 +311,15 @@ impl OperatorSpec {
         match self {
             OperatorSpec::Project { input, .. }
             | OperatorSpec::Filter { input, .. }
-            | OperatorSpec::Aggregate { input, .. } => vec![*input],
+            | OperatorSpec::Aggregate { input, .. }
+            | OperatorSpec::Unnest { input, .. } => vec![*input],
+            OperatorSpec::Join { left, right, .. } | OperatorSpec::Lookup { left, right, .. } => {
+                vec![*left, *right]
+            }
+            OperatorSpec::Recompute { inputs, .. } => {
+                inputs.iter().map(|input| input.node).collect()
+            }
+            OperatorSpec::Constant { .. } => Vec::new(),
             OperatorSpec::UnionAll { inputs, .. } => inputs.clone(),
             OperatorSpec::Normalise { input, .. } => vec![Node::Input(*input)],
         }
@@ -231,6 +334,11 @@ impl OperatorSpec {
             OperatorSpec::Normalise { .. } => "normalise",
             OperatorSpec::Aggregate { aggregates, .. } if aggregates.is_empty() => "distinct",
             OperatorSpec::Aggregate { .. } => "aggregate",
+            OperatorSpec::Join { join, .. } => join.kind.name(),
+            OperatorSpec::Lookup { .. } => "temporal join",
+            OperatorSpec::Recompute { .. } => "recompute",
+            OperatorSpec::Constant { .. } => "constant",
+            OperatorSpec::Unnest { .. } => "unnest",
         }
     }
 }

@@ -3,10 +3,15 @@
 //! An operator gets the deltas of one step and answers with its own. Stateless ones work row by row, so
 //! they may be asked at any time; stateful ones also seal and load what they hold.
 
+mod constant;
 mod filter;
+mod join;
+mod lookup;
 mod normalise;
 mod project;
+mod recompute;
 mod union_all;
+mod unnest;
 
 use segue_types::StateBlob;
 
@@ -15,10 +20,15 @@ use crate::delta::Delta;
 use crate::error::{RestoreError, StepError};
 use crate::rows::RelationVersion;
 
+pub(crate) use constant::Constant;
 pub(crate) use filter::Filter;
+pub(crate) use join::{Arrives, Join};
+pub(crate) use lookup::Lookup;
 pub(crate) use normalise::Normalise;
 pub(crate) use project::Project;
+pub(crate) use recompute::{Held, Recompute};
 pub(crate) use union_all::UnionAll;
+pub(crate) use unnest::Unnest;
 
 /// How much an operator holds.
 #[derive(Clone, Copy, Debug, Default)]

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use arrow::datatypes::SchemaRef;
-use segue_flow::{AggregateSpec, Conflict, InputKind, Node, OperatorSpec};
+use segue_flow::{AggregateSpec, Conflict, InputKind, JoinSpec, Node, NullKeys, OperatorSpec};
 
 use super::ViewPlan;
 use super::errors::type_name;
@@ -70,9 +70,50 @@ fn describe(plan: &ViewPlan, node: Node, depth: usize, text: &mut String) {
         OperatorSpec::Aggregate { input, keys, aggregates, .. } => {
             aggregate_text(plan, *input, keys, aggregates)
         }
+        OperatorSpec::Join { left, right, join, .. } => {
+            format!("{}; state: both sides", join_text(plan, operator.name(), *left, *right, join))
+        }
+        OperatorSpec::Lookup { left, right, join, .. } => {
+            format!(
+                "{}; state: the right side",
+                join_text(plan, operator.name(), *left, *right, join)
+            )
+        }
+        OperatorSpec::Recompute { inputs, what, .. } => {
+            let by = inputs.iter().map(|input| names(&plan.spec.schema_of(input.node), &input.key));
+            let by = by.filter(|key| !key.is_empty()).collect::<Vec<_>>();
+            match by.join("; ").as_str() {
+                "" => format!("Recompute {what}, all of it; state: input and output"),
+                by => format!("Recompute {what} by ({by}); state: input and output"),
+            }
+        }
+        OperatorSpec::Constant { rows } => format!("Constant, {} rows", rows.num_rows()),
+        OperatorSpec::Unnest { input, lists, .. } => {
+            format!("Unnest {}", names(&plan.spec.schema_of(*input), lists))
+        }
     };
     line(text, depth, &content);
     operator.inputs().into_iter().for_each(|input| describe(plan, input, depth + 1, text));
+}
+
+fn join_text(plan: &ViewPlan, name: &str, left: Node, right: Node, join: &JoinSpec) -> String {
+    let (left, right) = (plan.spec.schema_of(left), plan.spec.schema_of(right));
+    let equals = match join.null_keys {
+        NullKeys::MeetNothing => "=",
+        NullKeys::MeetNull => "IS NOT DISTINCT FROM",
+    };
+    let pairs = join
+        .left_key
+        .iter()
+        .zip(&join.right_key)
+        .map(|(l, r)| format!("{} {equals} {}", left.field(*l).name(), right.field(*r).name()));
+    let residual = join.residual.as_ref().map(|residual| residual.to_string());
+    let conditions = pairs.chain(residual).collect::<Vec<_>>();
+    let name = name[..1].to_uppercase() + &name[1..];
+    match conditions.as_slice() {
+        [] => name,
+        conditions => format!("{name} on {}", conditions.join(" AND ")),
+    }
 }
 
 fn input_text(plan: &ViewPlan, input: usize) -> String {

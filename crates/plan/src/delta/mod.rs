@@ -5,10 +5,14 @@
 //! cannot be maintained yet is refused by its name (0A000) with the remedy.
 //! Words: an *input* is one object that a view reads, with the columns it needs of it, whatever number of times.
 
+mod arrival;
 pub mod errors;
 mod explain;
+mod fragment;
 mod functions;
+mod leaf;
 mod names;
+mod one_row;
 mod optimize;
 mod physical;
 mod provider;
@@ -24,7 +28,7 @@ use datafusion::sql::planner::{ParserOptions, SqlToRel};
 use segue_catalog::Catalog;
 use segue_flow::DataflowSpec;
 use segue_types::{ObjectId, SqlState, UserError};
-use sqlparser::ast::{Query, Statement};
+use sqlparser::ast::{Distinct, Query, SetExpr, Statement};
 
 pub use explain::explain;
 
@@ -66,7 +70,8 @@ pub struct QueryShape {
 pub fn plan_view(catalog: &Catalog, query: &Query) -> Result<ViewPlan, UserError> {
     let mut query = query.clone();
     let mut notices = Vec::new();
-    if query.order_by.take().is_some() && query.limit_clause.is_none() {
+    let limited = query.limit_clause.is_some() || query.fetch.is_some();
+    if !limited && !has_distinct_on(&query) && query.order_by.take().is_some() {
         notices
             .push("ORDER BY of a materialized view is ignored: its rows have no order".to_owned());
     }
@@ -77,8 +82,10 @@ pub fn plan_view(catalog: &Catalog, query: &Query) -> Result<ViewPlan, UserError
     let schema = output_schema(&query, &plan);
     refuse::plan(&plan)?;
     let plan = optimize::optimize(plan).map_err(|error| errors::user_error(&error, None))?;
+    refuse::subqueries(&plan)?;
     let mut depends_on = provider.named();
     let translated = translate::translate(&plan, &schema, &provider)?;
+    notices.extend(translated.notices);
     depends_on.extend(translated.inputs.iter().map(|input| input.object));
     Ok(ViewPlan {
         schema: Arc::clone(&translated.spec.schema),
@@ -88,6 +95,12 @@ pub fn plan_view(catalog: &Catalog, query: &Query) -> Result<ViewPlan, UserError
         depends_on,
         notices,
     })
+}
+
+/// DISTINCT ON keeps the first row in the order of the query.
+fn has_distinct_on(query: &Query) -> bool {
+    let SetExpr::Select(select) = query.body.as_ref() else { return false };
+    matches!(select.distinct, Some(Distinct::On(_)))
 }
 
 /// The columns of `query` and what it reads; any query that can be answered will do.
@@ -158,7 +171,9 @@ fn logical_plan(provider: &CatalogProvider<'_>, query: &Query) -> Result<Logical
         .with_collect_spans(true)
         .with_map_string_types_to_utf8view(false)
         .with_parse_float_as_decimal(true);
-    let mut statement = Statement::Query(Box::new(query.clone()));
+    let mut query = query.clone();
+    arrival::mark(&mut query);
+    let mut statement = Statement::Query(Box::new(query));
     crate::dialect::rewrite(&mut statement);
     SqlToRel::new_with_options(provider, options)
         .sql_statement_to_plan(statement)

@@ -49,8 +49,8 @@ pub(super) fn held_type(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Int8 | DataType::UInt8 => DataType::Int16,
         DataType::UInt16 => DataType::Int32,
-        DataType::UInt32 => DataType::Int64,
-        DataType::UInt64 => DataType::Decimal128(20, 0),
+        // Ranks, row numbers and counts: PostgreSQL's bigint.
+        DataType::UInt32 | DataType::UInt64 => DataType::Int64,
         DataType::Float16 => DataType::Float32,
         DataType::Decimal32(precision, scale)
         | DataType::Decimal64(precision, scale)

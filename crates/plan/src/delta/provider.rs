@@ -6,15 +6,19 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
 use arrow::datatypes::{DataType, FieldRef, SchemaRef};
+use datafusion::catalog::TableFunctionArgs;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::{DataFusionError, Result, TableReference};
+use datafusion::common::{DFSchema, DataFusionError, Result, TableReference};
+use datafusion::datasource::provider_as_source;
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, TypePlanner};
+use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{
     AggregateUDF, Expr, HigherOrderUDF, LogicalPlan, LogicalPlanBuilder, ScalarUDF, TableSource,
     WindowUDF,
 };
+use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use segue_catalog::{Catalog, Object, ObjectKind, SYSTEM_SCHEMA, USER_SCHEMA};
 use segue_sql::Statement;
 use segue_types::{ObjectId, SqlState, UserError};
@@ -29,11 +33,16 @@ static BUILT_IN: LazyLock<SessionState> = LazyLock::new(|| {
         .with_expr_planners(vec![Arc::new(dialect::Operators)])
         .with_default_features()
         .build();
+    register_functions(&mut state);
+    state
+});
+
+/// Adds the functions that are not DataFusion's.
+pub(super) fn register_functions(state: &mut SessionState) {
     for function in dialect::functions() {
         state.register_udf(function).expect("the registry takes every function");
     }
-    state
-});
+}
 
 /// One planning over one catalog; remembers which objects were named.
 pub(super) struct CatalogProvider<'a> {
@@ -48,7 +57,20 @@ pub(super) struct CatalogProvider<'a> {
 #[derive(Debug)]
 pub(super) struct RelationSource {
     pub(super) object: Arc<Object>,
+    pub(super) read: ReadAs,
 }
+
+/// At which time a relation is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ReadAs {
+    /// As it changes.
+    Changing,
+    /// As it is when the rows of the other side of a join arrive.
+    OfArrival,
+}
+
+/// Ends the name of a relation that is read as of arrival.
+pub(super) const OF_ARRIVAL: char = '\u{1}';
 
 /// A view, planned.
 struct ViewSource {
@@ -141,6 +163,17 @@ fn external(error: UserError) -> DataFusionError {
 
 impl ContextProvider for CatalogProvider<'_> {
     fn get_table_source(&self, name: TableReference) -> Result<Arc<dyn TableSource>> {
+        let (name, read) = match name.table().strip_suffix(OF_ARRIVAL) {
+            Some(table) => {
+                let schema = name.schema().map(str::to_owned);
+                let named = schema.map_or_else(
+                    || TableReference::bare(table),
+                    |schema| TableReference::partial(schema, table),
+                );
+                (named, ReadAs::OfArrival)
+            }
+            None => (name, ReadAs::Changing),
+        };
         let object = self.resolve(&name).map_err(external)?;
         if *self.depth.borrow() == 0 {
             self.named.borrow_mut().insert(object.id);
@@ -150,17 +183,31 @@ impl ContextProvider for CatalogProvider<'_> {
                 let plan = self.plan_of(&object).map_err(external)?;
                 Ok(Arc::new(ViewSource { schema: Arc::clone(&object.schema), plan }))
             }
-            _ => Ok(Arc::new(RelationSource { object })),
+            _ => Ok(Arc::new(RelationSource { object, read })),
         }
     }
 
     fn get_table_function_source(
         &self,
         name: &str,
-        _args: Vec<Expr>,
+        args: Vec<Expr>,
     ) -> Result<Arc<dyn TableSource>> {
-        let message = format!("table function {name} is not maintained in a materialized view");
-        Err(external(UserError::unsupported(message)))
+        let name = name.to_lowercase();
+        if name == "tumble" || name == "hop" {
+            let message = format!("{name}() cannot be called with these arguments");
+            let hint = "tumble(relation, time column, size [, offset]) and hop(relation, time column, step, size \
+                        [, offset]) take intervals without months; a hop's size is a multiple of its step.";
+            let error = UserError::new(SqlState::INVALID_PARAMETER_VALUE, message).with_hint(hint);
+            return Err(external(error));
+        }
+        let Some(function) = BUILT_IN.table_functions().get(&name) else {
+            let message = format!("table function {name}() does not exist");
+            return Err(external(UserError::new(SqlState::UNDEFINED_FUNCTION, message)));
+        };
+        let args = args.into_iter().map(constant_of).collect::<Result<Vec<_>>>()?;
+        let provider =
+            function.create_table_provider_with_args(TableFunctionArgs::new(&args, &*BUILT_IN))?;
+        Ok(provider_as_source(provider))
     }
 
     fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {
@@ -210,6 +257,12 @@ impl ContextProvider for CatalogProvider<'_> {
     fn udwf_names(&self) -> Vec<String> {
         BUILT_IN.window_functions().keys().cloned().collect()
     }
+}
+
+/// The argument of a table function, computed: it takes literals alone.
+fn constant_of(expression: Expr) -> Result<Expr> {
+    let context = SimplifyContext::builder().with_schema(Arc::new(DFSchema::empty())).build();
+    ExprSimplifier::new(context).simplify(expression)
 }
 
 /// Type names mean what they mean in CREATE TABLE.

@@ -6,8 +6,16 @@
 //! goes into state is cast to the held type, and back after it.
 
 mod aggregate;
+mod constant;
+mod distinct;
+mod grouping;
 mod inputs;
+mod join;
+mod recompute;
+mod temporal;
+mod unnest;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -16,12 +24,13 @@ use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, Tr
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{Distinct, Expr, Filter, LogicalPlan, Projection, TableScan, Union};
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::expressions::{Column, Literal};
+use datafusion::scalar::ScalarValue;
 use segue_flow::{DataflowSpec, Node, OperatorSpec};
-use segue_types::UserError;
+use segue_types::{SqlState, UserError};
 
 use super::physical::{cast_to, column, held_type, physical};
-use super::provider::{CatalogProvider, RelationSource};
+use super::provider::{CatalogProvider, ReadAs, RelationSource};
 use super::{ViewInput, errors, refuse};
 
 use inputs::Inputs;
@@ -30,6 +39,7 @@ use inputs::Inputs;
 pub(super) struct Translated {
     pub(super) spec: DataflowSpec,
     pub(super) inputs: Vec<ViewInput>,
+    pub(super) notices: BTreeSet<String>,
 }
 
 /// A node's output, and the columns of it that hold one row per value.
@@ -43,6 +53,9 @@ struct Output {
 struct Translator<'a> {
     inputs: Inputs<'a>,
     spec: DataflowSpec,
+    notices: BTreeSet<String>,
+    /// Inside how many right sides of temporal joins the translation is.
+    looked_up: usize,
 }
 
 /// The dataflow of `plan`, its relation named as `named`.
@@ -52,10 +65,21 @@ pub(super) fn translate(
     provider: &CatalogProvider<'_>,
 ) -> Result<Translated, UserError> {
     let (inputs, spec) = Inputs::collect(plan, provider)?;
-    let mut translator = Translator { inputs, spec };
-    let output = translator.node(plan)?;
+    let mut translator = Translator { inputs, spec, notices: BTreeSet::new(), looked_up: 0 };
+    let output = match translator.node(plan) {
+        Ok(output) => output,
+        Err(error)
+            if error.state == SqlState::FEATURE_NOT_SUPPORTED && !constant::is_constant(plan) =>
+        {
+            // What has no operators may still have a batch plan.
+            let (inputs, spec) = Inputs::collect(plan, provider)?;
+            translator = Translator { inputs, spec, notices: BTreeSet::new(), looked_up: 0 };
+            translator.whole(plan).map_err(|_| error)?
+        }
+        Err(error) => return Err(error),
+    };
     let output = translator.root(output, named);
-    let Translator { inputs, mut spec } = translator;
+    let Translator { inputs, mut spec, notices, .. } = translator;
     let types = spec.schema_of(output.node);
     let fields = named.fields().iter().zip(types.fields());
     let fields = fields
@@ -63,7 +87,7 @@ pub(super) fn translate(
     spec.schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
     spec.output = output.node;
     spec.key = output.key;
-    Ok(Translated { spec, inputs: inputs.into_view_inputs() })
+    Ok(Translated { spec, inputs: inputs.into_view_inputs(), notices })
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is the function of a map_err")]
@@ -78,6 +102,9 @@ impl Translator<'_> {
     }
 
     fn node(&mut self, plan: &LogicalPlan) -> Result<Output, UserError> {
+        if constant::is_constant(plan) && !is_empty(plan) {
+            return self.constant(plan);
+        }
         match plan {
             LogicalPlan::TableScan(scan) => self.scan(scan),
             LogicalPlan::Projection(projection) => self.projection(projection),
@@ -88,6 +115,11 @@ impl Translator<'_> {
             LogicalPlan::Union(union) => self.union(union),
             LogicalPlan::Distinct(Distinct::All(input)) => self.distinct(input),
             LogicalPlan::Aggregate(aggregate) => self.aggregate(aggregate),
+            LogicalPlan::Join(join) => self.join(join),
+            LogicalPlan::Window(window) => self.window(window),
+            LogicalPlan::Limit(limit) => self.limit(limit),
+            LogicalPlan::Unnest(unnest) => self.unnest(unnest),
+            LogicalPlan::Subquery(subquery) => self.node(&subquery.subquery),
             LogicalPlan::EmptyRelation(empty) if !empty.produce_one_row => {
                 let schema = Arc::clone(empty.schema.inner());
                 let node = self.push(OperatorSpec::UnionAll { inputs: Vec::new(), schema });
@@ -107,6 +139,10 @@ impl Translator<'_> {
         );
         let source = scan.source.downcast_ref::<RelationSource>();
         let source = source.ok_or_else(|| UserError::internal("a scan of what is no relation"))?;
+        if source.read == ReadAs::OfArrival && self.looked_up == 0 {
+            let what = "FOR SYSTEM_TIME AS OF PROCTIME() anywhere but on the right side of a join";
+            return Err(refuse::refusal(what, "Join the relation to one whose rows arrive."));
+        }
         let wanted = inputs::scanned_columns(scan);
         let (input, places) = self.inputs.places(source.object.id, &wanted);
         if places.iter().copied().eq(0..self.spec.schema_of(input.node).fields().len()) {
@@ -235,6 +271,17 @@ impl Translator<'_> {
             from.fields().iter().map(|field| held_type(field.data_type())).collect::<Vec<_>>();
         Output { node: self.cast(output.node, &types), key: output.key }
     }
+}
+
+/// Nothing, which needs no constant.
+fn is_empty(plan: &LogicalPlan) -> bool {
+    matches!(plan, LogicalPlan::EmptyRelation(empty) if !empty.produce_one_row)
+}
+
+/// A column for a batch that would have none.
+fn one_column() -> (Arc<dyn PhysicalExpr>, Field) {
+    let one: Arc<dyn PhysicalExpr> = Arc::new(Literal::new(ScalarValue::from(true)));
+    (one, Field::new("row", DataType::Boolean, true))
 }
 
 /// The expression with each column replaced by what was picked for it.

@@ -9,8 +9,9 @@ use sqlparser::ast::{
     Value, VisitMut, visit_expressions_mut,
 };
 
-/// Rewrites all expressions of a statement or query.
+/// Rewrites all expressions and table functions of a statement or query.
 pub fn rewrite<T: VisitMut>(tree: &mut T) {
+    super::windows::rewrite(tree);
     super::sets::rewrite(tree);
     let _: ControlFlow<()> = visit_expressions_mut(tree, |expr| {
         expression(expr);

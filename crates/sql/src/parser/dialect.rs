@@ -25,6 +25,11 @@ impl Dialect for SegueDialect {
         false
     }
 
+    /// `FOR SYSTEM_TIME AS OF PROCTIME()`.
+    fn supports_table_versioning(&self) -> bool {
+        true
+    }
+
     fn identifier_quote_style(&self, identifier: &str) -> Option<char> {
         POSTGRES.identifier_quote_style(identifier)
     }

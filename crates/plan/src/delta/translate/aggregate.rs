@@ -4,14 +4,12 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::DFSchema;
-use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan};
+use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan};
 use datafusion::physical_expr::PhysicalExpr;
 use segue_flow::{AggregateFunction, AggregateSpec, Node, OperatorSpec, is_groupable, is_ordered};
 use segue_types::UserError;
 
-use super::super::errors::type_name;
 use super::super::physical::{cast_to, column, held_type, physical};
-use super::super::refuse::refusal;
 use super::{Output, Translator, user};
 
 /// The columns that an aggregate reads, each computed once.
@@ -43,7 +41,11 @@ impl Translator<'_> {
         let logical =
             from.fields().iter().map(|field| field.data_type().clone()).collect::<Vec<_>>();
         let held = logical.iter().map(held_type).collect::<Vec<_>>();
-        held.iter().try_for_each(check_key)?;
+        if !held.iter().all(is_groupable) {
+            let all = input.schema().columns().into_iter().map(Expr::Column).collect();
+            let again = Aggregate::try_new(Arc::new(input.clone()), all, Vec::new());
+            return self.aggregate_again(&again.map_err(user)?, output.node);
+        }
         let node = self.cast(output.node, &held);
         let keys = (0..held.len()).collect::<Vec<_>>();
         let schema = self.spec.schema_of(node);
@@ -58,19 +60,34 @@ impl Translator<'_> {
     }
 
     pub(super) fn aggregate(&mut self, aggregate: &Aggregate) -> Result<Output, UserError> {
+        if let [Expr::GroupingSet(sets)] = aggregate.group_expr.as_slice() {
+            return self.grouping_sets(aggregate, sets);
+        }
         let input = self.node(&aggregate.input)?;
+        self.aggregate_over(aggregate, input.node)
+    }
+
+    /// An aggregate without grouping sets over the node that its input became.
+    pub(super) fn aggregate_over(
+        &mut self,
+        aggregate: &Aggregate,
+        input: Node,
+    ) -> Result<Output, UserError> {
+        if aggregate.aggr_expr.iter().any(is_distinct) {
+            return self.distinct_aggregates(aggregate, input);
+        }
         let mut arguments = Arguments { schema: aggregate.input.schema(), expressions: Vec::new() };
         let mut types = Vec::new();
         let mut keys = Vec::new();
         for key in &aggregate.group_expr {
-            if matches!(key, Expr::GroupingSet(_)) {
-                let hint = "Write one SELECT with GROUP BY for each set, joined by UNION ALL.";
-                return Err(refusal("GROUPING SETS, CUBE or ROLLUP", hint));
-            }
             let (place, held) = arguments.place(key)?;
-            check_key(&held)?;
             keys.push(place);
             types.push(held);
+        }
+        let maintained =
+            aggregate.aggr_expr.iter().all(|call| is_maintained(call, aggregate.input.schema()));
+        if !maintained || !types.iter().all(is_groupable) {
+            return self.aggregate_again(aggregate, input);
         }
         let mut specs = Vec::new();
         for expression in &aggregate.aggr_expr {
@@ -78,7 +95,7 @@ impl Translator<'_> {
             specs.push(spec);
             types.push(result);
         }
-        let node = self.arguments(input.node, arguments)?;
+        let node = self.arguments(input, arguments)?;
         let names = aggregate.schema.fields().iter().zip(&types);
         let fields = names.map(|(field, held)| Field::new(field.name(), held.clone(), true));
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
@@ -112,14 +129,43 @@ impl Translator<'_> {
     }
 }
 
-fn check_key(data_type: &DataType) -> Result<(), UserError> {
-    if is_groupable(data_type) {
-        return Ok(());
-    }
-    let what = format!("GROUP BY or DISTINCT over type {}", type_name(data_type));
-    Err(refusal(&what, "Group by its members, or by its text."))
+/// The engine's own aggregate of this name.
+fn function_of(name: &str) -> Option<AggregateFunction> {
+    let functions = [
+        AggregateFunction::Count,
+        AggregateFunction::Sum,
+        AggregateFunction::Avg,
+        AggregateFunction::Min,
+        AggregateFunction::Max,
+    ];
+    functions.into_iter().find(|function| function.name() == name)
 }
 
+/// Whether equal arguments count once, and that makes a difference.
+pub(super) fn is_distinct(expression: &Expr) -> bool {
+    let Expr::AggregateFunction(call) = expression.clone().unalias() else { return false };
+    let function = function_of(call.func.name());
+    call.params.distinct
+        && call.params.args.len() == 1
+        && function.is_some_and(|function| !function.is_extremum())
+}
+
+/// Whether the engine has accumulators for it.
+fn is_maintained(expression: &Expr, schema: &DFSchema) -> bool {
+    let Expr::AggregateFunction(call) = expression.clone().unalias() else { return false };
+    let Some(function) = function_of(call.func.name()) else { return false };
+    let argument = match call.params.args.as_slice() {
+        [] => None,
+        [argument] => Some(argument),
+        _ => return false,
+    };
+    let Some(argument) = argument else { return true };
+    let Ok(data_type) = argument.get_type(schema) else { return false };
+    let held = held_type(&data_type);
+    (!function.is_extremum() || is_ordered(&held)) && function.result_type(&held).is_some()
+}
+
+/// What the engine accumulates for `expression`, which is one that it maintains, and the type of the result.
 fn aggregate_spec(
     expression: &Expr,
     arguments: &mut Arguments<'_>,
@@ -129,30 +175,8 @@ fn aggregate_spec(
         return Err(UserError::internal(format!("an aggregate that is none: {expression}")));
     };
     let name = call.func.name();
-    let hint = "Use a plain view: its aggregates are computed when it is read.";
-    let functions = [
-        AggregateFunction::Count,
-        AggregateFunction::Sum,
-        AggregateFunction::Avg,
-        AggregateFunction::Min,
-        AggregateFunction::Max,
-    ];
-    let Some(function) = functions.into_iter().find(|function| function.name() == name) else {
-        return Err(refusal(&format!("aggregate {name}()"), hint));
-    };
-    if call.params.distinct && !matches!(function, AggregateFunction::Min | AggregateFunction::Max)
-    {
-        return Err(refusal(
-            &format!("{name}(DISTINCT …)"),
-            "Put SELECT DISTINCT into a subquery in FROM.",
-        ));
-    }
-    if !call.params.order_by.is_empty() {
-        return Err(refusal(
-            "ORDER BY inside an aggregate",
-            "These aggregates do not depend on the order.",
-        ));
-    }
+    let unknown = || UserError::internal(format!("no accumulator for {name}()"));
+    let function = function_of(name).ok_or_else(unknown)?;
     let filter = match &call.params.filter {
         Some(filter) => Some(arguments.place(filter)?.0),
         None => None,
@@ -163,21 +187,10 @@ fn aggregate_spec(
             None
         }
         [argument] => Some(arguments.place(argument)?),
-        _ => {
-            return Err(refusal(
-                &format!("{name}() of several columns"),
-                "Count a row of them in a subquery.",
-            ));
-        }
+        _ => return Err(unknown()),
     };
     let argument_type = argument.as_ref().map_or(DataType::Null, |(_, held)| held.clone());
-    let extremum = matches!(function, AggregateFunction::Min | AggregateFunction::Max);
-    if extremum && !is_ordered(&argument_type) {
-        return Err(refusal(&format!("{name}({})", type_name(&argument_type)), "Cast it to text."));
-    }
-    let result = function.result_type(&argument_type);
-    let result =
-        result.ok_or_else(|| refusal(&format!("{name}({})", type_name(&argument_type)), hint))?;
+    let result = function.result_type(&argument_type).ok_or_else(unknown)?;
     let argument = argument.map(|(place, _)| place);
     Ok((AggregateSpec { function, argument, filter }, result))
 }

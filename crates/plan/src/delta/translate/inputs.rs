@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow::datatypes::Schema;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{LogicalPlan, TableScan};
-use segue_catalog::{Catalog, Object, ObjectKind};
+use segue_catalog::{Catalog, Mutability, Object, ObjectKind};
 use segue_flow::{Conflict, DataflowSpec, InputKind, InputSpec, Node, OperatorSpec};
 use segue_types::{ObjectId, RowSemantics, UserError};
 
@@ -115,7 +115,11 @@ impl<'a> Inputs<'a> {
                 let plan = plan_view(self.catalog, &view_query(object)?)?;
                 plan.spec.is_append_only(plan.spec.output)
             }
-            ObjectKind::Table(_) | ObjectKind::View => false,
+            // A key that comes again overwrites, whatever the table promises.
+            ObjectKind::Table(table) => {
+                table.mutability == Mutability::AppendOnly && object.key.is_empty()
+            }
+            ObjectKind::View => false,
         };
         Ok(if grows { InputKind::AppendOnly } else { InputKind::Changelog })
     }

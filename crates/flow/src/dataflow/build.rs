@@ -1,0 +1,149 @@
+//! From the spec of an operator to the operator.
+
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use segue_types::ObjectId;
+
+use super::{NodeKind, part_id, relation_aggregate, relation_normaliser};
+use crate::aggregate::Aggregate;
+use crate::arrangement::{Arrangement, Changes};
+use crate::blob::{BlobOwner, fingerprint};
+use crate::operators::{
+    Arrives, Constant, Filter, Held, Join, Lookup, Normalise, Operator, Project, Recompute,
+    UnionAll, Unnest,
+};
+use crate::rows::{Identity, Rows, nullable};
+use crate::spec::{DataflowSpec, JoinSpec, Node, OperatorSpec};
+
+/// One operator under construction.
+struct Place<'a> {
+    object: ObjectId,
+    spec: &'a DataflowSpec,
+    place: usize,
+}
+
+/// The operator at `place`.
+pub(super) fn build(object: ObjectId, spec: &DataflowSpec, place: usize) -> NodeKind {
+    let at = Place { object, spec, place };
+    match &spec.operators[place] {
+        OperatorSpec::Normalise { .. } => NodeKind::Changes(Box::new(at.normalise())),
+        _ => NodeKind::Deltas(at.operator()),
+    }
+}
+
+impl Place<'_> {
+    fn kind(&self) -> &OperatorSpec {
+        &self.spec.operators[self.place]
+    }
+
+    fn name(&self) -> String {
+        let kind = self.kind().name();
+        format!("operator {} ({kind}) of object {}", self.place, self.object)
+    }
+
+    fn owner(&self, part: usize, schema: &SchemaRef, layout: &str) -> BlobOwner {
+        BlobOwner {
+            operator: part_id(self.object, self.place as u64, part),
+            fingerprint: fingerprint(self.kind().name(), schema, layout),
+        }
+    }
+
+    fn normalise(&self) -> Normalise {
+        let OperatorSpec::Normalise { input, key, conflict } = self.kind() else {
+            unreachable!("asked for a normaliser alone")
+        };
+        let own = relation_normaliser(self.spec) == Some(self.place);
+        let schema = if own { &self.spec.schema } else { &self.spec.inputs[*input].schema };
+        let rows = Rows::new(schema, Identity::Key(key.clone()));
+        let owner = self.owner(0, schema, &rows.layout());
+        Normalise::new(self.name(), owner, *conflict, rows)
+    }
+
+    fn operator(&self) -> Box<dyn Operator> {
+        match self.kind() {
+            OperatorSpec::Project { expressions, schema, .. } => {
+                Box::new(Project::new(self.name(), expressions.clone(), nullable(schema)))
+            }
+            OperatorSpec::Filter { predicate, .. } => {
+                Box::new(Filter::new(self.name(), Arc::clone(predicate)))
+            }
+            OperatorSpec::UnionAll { schema, .. } => {
+                Box::new(UnionAll::new(self.name(), nullable(schema)))
+            }
+            OperatorSpec::Unnest { lists, schema, .. } => {
+                Box::new(Unnest::new(self.name(), lists.clone(), nullable(schema)))
+            }
+            OperatorSpec::Constant { rows } => Box::new(Constant::new(rows.clone())),
+            OperatorSpec::Aggregate { .. } => Box::new(self.aggregate()),
+            OperatorSpec::Join { left, right, join, schema } => {
+                let schemas = [self.spec.schema_of(*left), self.spec.schema_of(*right)];
+                let owners = self.join_owners([&schemas[0], &schemas[1]], join);
+                let inputs =
+                    [(&schemas[0], self.arrives(*left)), (&schemas[1], self.arrives(*right))];
+                Box::new(Join::new(self.name(), owners, inputs, join, schema))
+            }
+            OperatorSpec::Lookup { left, right, join, schema } => {
+                let inputs = [&self.spec.schema_of(*left), &self.spec.schema_of(*right)];
+                let [_, owner] = self.join_owners(inputs, join);
+                Box::new(Lookup::new(self.name(), owner, inputs, join, schema))
+            }
+            OperatorSpec::Recompute { .. } => Box::new(self.recompute()),
+            OperatorSpec::Normalise { .. } => unreachable!("it takes changes by key"),
+        }
+    }
+
+    fn aggregate(&self) -> Aggregate {
+        let OperatorSpec::Aggregate { input, keys, aggregates, schema } = self.kind() else {
+            unreachable!("asked for an aggregate alone")
+        };
+        let input_schema = self.spec.schema_of(*input);
+        let append_only = self.spec.is_append_only(*input);
+        let owner = self.owner(0, &input_schema, &format!("{keys:?} {aggregates:?} {append_only}"));
+        let mut aggregate = Aggregate::new(
+            self.name(),
+            owner,
+            &input_schema,
+            keys.clone(),
+            aggregates,
+            schema,
+            append_only,
+        );
+        if relation_aggregate(self.spec) == Some(self.place) {
+            aggregate.hold_relation(&self.spec.schema);
+        }
+        aggregate
+    }
+
+    fn arrives(&self, node: Node) -> Arrives {
+        match (self.spec.is_append_only(node), self.spec.is_consolidated(node)) {
+            (true, _) => Arrives::Growing,
+            (false, true) => Arrives::Distinct,
+            (false, false) => Arrives::Anyhow,
+        }
+    }
+
+    fn join_owners(&self, inputs: [&SchemaRef; 2], join: &JoinSpec) -> [BlobOwner; 2] {
+        let [left, right] = inputs;
+        [
+            self.owner(0, left, &format!("left by {:?} {:?}", join.left_key, join.null_keys)),
+            self.owner(1, right, &format!("right by {:?} {:?}", join.right_key, join.null_keys)),
+        ]
+    }
+
+    fn recompute(&self) -> Recompute {
+        let OperatorSpec::Recompute { inputs, program, key, schema, .. } = self.kind() else {
+            unreachable!("asked for a recomputation alone")
+        };
+        let held = |part: usize, schema: &SchemaRef, key: &[usize]| Held {
+            rows: Arrangement::new(schema, key.to_vec(), Changes::ComeAndGo),
+            owner: self.owner(part, schema, &format!("part {part} by {key:?}")),
+        };
+        let output = held(0, schema, key);
+        let inputs = inputs
+            .iter()
+            .enumerate()
+            .map(|(input, read)| held(input + 1, &self.spec.schema_of(read.node), &read.key));
+        Recompute::new(self.name(), Arc::clone(program), inputs.collect(), output, schema)
+    }
+}

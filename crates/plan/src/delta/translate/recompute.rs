@@ -1,0 +1,260 @@
+//! What has no incremental form: a fragment that DataFusion's batch engine computes for the partitions that change.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{Field, Schema};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{DFSchema, DataFusionError};
+use datafusion::logical_expr::{Aggregate, Expr, Limit, LogicalPlan, Window};
+use segue_flow::{Node, OperatorSpec, PartitionedInput};
+use segue_types::UserError;
+
+use super::super::fragment::Fragment;
+use super::super::leaf::Leaf;
+use super::super::physical::{cast_to, column, held_type, physical};
+use super::super::provider::{ReadAs, RelationSource};
+use super::super::refuse::refusal;
+use super::{Output, Translator, plain_column, user};
+
+/// How many inputs one recomputation may have.
+const MAX_INPUTS: usize = 12;
+
+/// An input of a fragment: a node in held types, the leaf that stands for it, the columns that partition it.
+struct Input {
+    node: Node,
+    leaf: Leaf,
+    key: Vec<usize>,
+}
+
+impl Translator<'_> {
+    /// The operator that computes `fragment` over `inputs`; `key` are the output's columns that partition it.
+    fn recompute(
+        &mut self,
+        what: &str,
+        fragment: &LogicalPlan,
+        inputs: Vec<Input>,
+        key: Vec<usize>,
+    ) -> Result<Node, UserError> {
+        if inputs.len() > MAX_INPUTS {
+            let what = format!("{what} over more than {MAX_INPUTS} relations");
+            return Err(refusal(&what, "Make materialized views of its parts."));
+        }
+        if key.is_empty() {
+            self.notices.insert(format!(
+                "{what} is computed again from all of its input at each change of it"
+            ));
+        }
+        let leaves = inputs.iter().map(|input| input.leaf.arrow_schema()).collect();
+        let program = Fragment::plan(fragment, leaves).map_err(user)?;
+        let names = fragment.schema().fields().iter().zip(program.types());
+        let fields = names.map(|(field, held)| Field::new(field.name(), held.clone(), true));
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let inputs =
+            inputs.into_iter().map(|input| PartitionedInput { node: input.node, key: input.key });
+        let inputs = inputs.collect();
+        let what = what.to_owned();
+        Ok(self.push(OperatorSpec::Recompute {
+            inputs,
+            program: Arc::new(program),
+            key,
+            schema,
+            what,
+        }))
+    }
+
+    /// `plan` as the one input of a fragment, partitioned by `keys`, which become columns where they are none.
+    fn input(&mut self, plan: &LogicalPlan, keys: &[Expr]) -> Result<Input, UserError> {
+        let output = self.node(plan)?;
+        self.input_of(output.node, plan.schema(), keys)
+    }
+
+    fn input_of(
+        &mut self,
+        node: Node,
+        schema: &DFSchema,
+        keys: &[Expr],
+    ) -> Result<Input, UserError> {
+        let from = self.spec.schema_of(node);
+        let mut columns = Vec::new();
+        for (place, field) in from.fields().iter().enumerate() {
+            let held = held_type(field.data_type());
+            let expression = cast_to(column(&from, place), field.data_type(), &held);
+            columns.push((expression, Field::new(field.name(), held, true)));
+        }
+        let mut fields =
+            schema.iter().map(|(q, f)| (q.cloned(), Arc::clone(f))).collect::<Vec<_>>();
+        let mut key = Vec::new();
+        for expression in keys {
+            if let Some(place) = plain_column(expression, schema) {
+                key.push(place);
+                continue;
+            }
+            let planned = physical(expression, schema).map_err(user)?;
+            let data_type = planned.data_type(&from).map_err(user)?;
+            let held = held_type(&data_type);
+            let name = format!("partition {}", columns.len());
+            key.push(columns.len());
+            columns.push((cast_to(planned, &data_type, &held), Field::new(&name, held, true)));
+            fields.push((None, Arc::new(Field::new(name, data_type, true))));
+        }
+        let leaf = DFSchema::new_with_metadata(fields, Default::default());
+        let leaf = leaf.and_then(|schema| Leaf::new(0, &schema)).map_err(user)?;
+        if columns.is_empty() {
+            columns.push(super::one_column());
+        }
+        Ok(Input { node: self.columns(node, columns), leaf, key })
+    }
+
+    pub(super) fn window(&mut self, window: &Window) -> Result<Output, UserError> {
+        let keys = common_partition(&window.window_expr);
+        let input = self.input(&window.input, &keys)?;
+        let width = window.input.schema().fields().len();
+        let extended = input.leaf.arrow_schema().fields().len();
+        let leaf = Arc::new(input.leaf.clone().into_plan());
+        let fragment = Window::try_new(window.window_expr.clone(), leaf).map_err(user)?;
+        let fragment = LogicalPlan::Window(fragment);
+        let key = input.key.clone();
+        let node = self.recompute("a window function", &fragment, vec![input], key)?;
+        // The computed partition columns go again.
+        let kept = (0..width).chain(extended..fragment.schema().fields().len());
+        self.logical(node, &kept.collect::<Vec<_>>(), window.schema.as_ref())
+    }
+
+    /// The columns at `places` in the types of `schema`.
+    fn logical(
+        &mut self,
+        node: Node,
+        places: &[usize],
+        schema: &DFSchema,
+    ) -> Result<Output, UserError> {
+        let from = self.spec.schema_of(node);
+        assert_eq!(places.len(), schema.fields().len(), "a column for each of the plan's");
+        let columns = places.iter().zip(schema.fields()).map(|(place, field)| {
+            let logical = field.data_type();
+            let expression =
+                cast_to(column(&from, *place), from.field(*place).data_type(), logical);
+            (expression, Field::new(field.name(), logical.clone(), true))
+        });
+        let columns = columns.collect();
+        Ok(Output { node: self.columns(node, columns), key: Vec::new() })
+    }
+
+    /// Aggregates that the engine has no accumulators for, by group.
+    pub(super) fn aggregate_again(
+        &mut self,
+        aggregate: &Aggregate,
+        input: Node,
+    ) -> Result<Output, UserError> {
+        let input = self.input_of(input, aggregate.input.schema(), &aggregate.group_expr)?;
+        let leaf = Arc::new(input.leaf.clone().into_plan());
+        let fragment =
+            Aggregate::try_new(leaf, aggregate.group_expr.clone(), aggregate.aggr_expr.clone());
+        let fragment = LogicalPlan::Aggregate(fragment.map_err(user)?);
+        let keys = (0..aggregate.group_expr.len()).collect::<Vec<_>>();
+        let what = match aggregate.aggr_expr.first() {
+            Some(call) => format!("aggregate {}()", name_of(call)),
+            None => "DISTINCT".to_owned(),
+        };
+        let node = self.recompute(&what, &fragment, vec![input], keys.clone())?;
+        let all = (0..aggregate.schema.fields().len()).collect::<Vec<_>>();
+        let output = self.logical(node, &all, aggregate.schema.as_ref())?;
+        Ok(Output { key: keys, ..output })
+    }
+
+    /// The first rows of an order, or any rows if there is none.
+    pub(super) fn limit(&mut self, limit: &Limit) -> Result<Output, UserError> {
+        let plan = LogicalPlan::Limit(limit.clone());
+        let below = unordered(&limit.input);
+        let input = self.input(below, &[])?;
+        let leaf = input.leaf.clone().into_plan();
+        let fragment = over_leaf(&plan, below, &leaf).map_err(user)?;
+        let node = self.recompute("LIMIT", &fragment, vec![input], Vec::new())?;
+        let all = (0..plan.schema().fields().len()).collect::<Vec<_>>();
+        self.logical(node, &all, plan.schema())
+    }
+
+    /// The whole of `plan`, over the relations that it reads.
+    pub(super) fn whole(&mut self, plan: &LogicalPlan) -> Result<Output, UserError> {
+        let mut inputs = Vec::new();
+        let mut failed = None;
+        let fragment = plan.clone().transform_up(|node| {
+            let LogicalPlan::TableScan(scan) = &node else { return Ok(Transformed::no(node)) };
+            let Some(source) = scan.source.downcast_ref::<RelationSource>() else {
+                return Ok(Transformed::no(node));
+            };
+            if source.read == ReadAs::OfArrival {
+                failed = Some(UserError::internal("what was read before is not there any more"));
+                return Ok(Transformed::no(node));
+            }
+            let schema = Arc::clone(&scan.projected_schema);
+            let output = match self.scan(scan) {
+                Ok(output) => output,
+                Err(error) => {
+                    failed = Some(error);
+                    return Ok(Transformed::no(node));
+                }
+            };
+            let input = self.input_of(output.node, &schema, &[]);
+            let input = input.map_err(|error| DataFusionError::External(Box::new(error)))?;
+            let leaf = Leaf::new(inputs.len(), &schema)?;
+            inputs.push(Input { leaf: leaf.clone(), ..input });
+            Ok(Transformed::yes(leaf.into_plan()))
+        });
+        let fragment = fragment.data().map_err(user)?;
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        let node = self.recompute("the query", &fragment, inputs, Vec::new())?;
+        let all = (0..plan.schema().fields().len()).collect::<Vec<_>>();
+        self.logical(node, &all, plan.schema())
+    }
+}
+
+/// The expressions by which all of these window functions are partitioned.
+fn common_partition(windows: &[Expr]) -> Vec<Expr> {
+    let partition = |expression: &Expr| match expression.clone().unalias() {
+        Expr::WindowFunction(call) => call.params.partition_by,
+        _ => Vec::new(),
+    };
+    let mut all = windows.iter().map(partition);
+    let mut common = all.next().unwrap_or_default();
+    for partition in all {
+        common.retain(|expression| partition.contains(expression));
+    }
+    common
+}
+
+fn name_of(call: &Expr) -> String {
+    match call.clone().unalias() {
+        Expr::AggregateFunction(call) => call.func.name().to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// What is below the sorting that a LIMIT cuts, through projections and names; the input itself if nothing sorts.
+fn unordered(input: &LogicalPlan) -> &LogicalPlan {
+    let mut plan = input;
+    loop {
+        plan = match plan {
+            LogicalPlan::Sort(sort) => return &sort.input,
+            LogicalPlan::Projection(projection) => &projection.input,
+            LogicalPlan::SubqueryAlias(alias) => &alias.input,
+            _ => return input,
+        };
+    }
+}
+
+/// `plan` with `leaf` in the place of `below`, which is a descendant through nodes of one input.
+fn over_leaf(
+    plan: &LogicalPlan,
+    below: &LogicalPlan,
+    leaf: &LogicalPlan,
+) -> Result<LogicalPlan, DataFusionError> {
+    if std::ptr::eq(plan, below) {
+        return Ok(leaf.clone());
+    }
+    let inputs = plan.inputs();
+    let inputs = inputs.into_iter().map(|input| over_leaf(input, below, leaf));
+    let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
+    plan.with_new_exprs(plan.expressions(), inputs)
+}

@@ -1,4 +1,0 @@
-SELECT a FROM bag WHERE a IN (SELECT customer FROM orders)
-----
-ERROR 0A000: a subquery in an expression is not maintained in a materialized view
-HINT: Use a plain view, or a view for each part.

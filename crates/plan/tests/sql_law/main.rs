@@ -1,0 +1,143 @@
+//! From SQL to the maintained relation: whatever changes arrive, the relation of a planned view is what
+//! DataFusion answers to the same SQL over the rows that are there, and so is the sum of the deltas put out, also
+//! after a restart at any step.
+
+mod queries;
+mod rows;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use datafusion::datasource::MemTable;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseError;
+use segue_flow::{BlobKind, Dataflow, Delta, StateBlob};
+use segue_plan::delta::{ViewPlan, plan_view};
+use segue_sql::Statement;
+use segue_types::ObjectId;
+
+use queries::QUERIES;
+use rows::{Step, TABLES, Tables};
+
+const VIEW: ObjectId = ObjectId(9);
+
+fn plan(sql: &str) -> ViewPlan {
+    let statement = segue_sql::parse(sql).expect("valid SQL").pop();
+    let Some(Statement::Sql(statement)) = statement else { panic!("a query") };
+    let sqlparser::ast::Statement::Query(query) = *statement else { panic!("a query") };
+    plan_view(&rows::catalog(), &query).unwrap_or_else(|error| panic!("{sql}: {error}"))
+}
+
+fn answer(sql: &str, tables: &Tables) -> BTreeMap<String, i64> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let context = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(1));
+    for (table, name) in TABLES.iter().enumerate() {
+        let rows = tables.batch(table);
+        let table = MemTable::try_new(rows.schema(), vec![vec![rows]]).expect("one schema");
+        context.register_table(*name, Arc::new(table)).expect("a new name");
+    }
+    let batches = runtime.block_on(async { context.sql(sql).await?.collect().await });
+    let batches = batches.unwrap_or_else(|error| panic!("{sql}: {error}"));
+    let mut counts = BTreeMap::new();
+    add(&mut counts, batches.into_iter().map(Delta::inserts));
+    counts
+}
+
+fn add(counts: &mut BTreeMap<String, i64>, deltas: impl IntoIterator<Item = Delta>) {
+    let options = FormatOptions::default().with_null("NULL");
+    for delta in deltas {
+        let columns = delta.rows().columns().iter();
+        let columns = columns.map(|column| ArrayFormatter::try_new(column, &options));
+        let columns = columns.collect::<Result<Vec<_>, _>>().expect("all types print");
+        for row in 0..delta.len() {
+            let values =
+                columns.iter().map(|column| column.value(row).to_string().replace("-0.0", "0.0"));
+            *counts.entry(values.collect::<Vec<_>>().join(" | ")).or_insert(0) += delta.weight(row);
+        }
+    }
+    counts.retain(|_, count| *count != 0);
+}
+
+fn held(dataflow: &mut Dataflow) -> BTreeMap<String, i64> {
+    let mut counts = BTreeMap::new();
+    let batches: Vec<RecordBatch> = dataflow.version().batches().collect();
+    add(&mut counts, batches.into_iter().map(Delta::inserts));
+    counts
+}
+
+/// A store of state blobs: per (operator, group) a base and the deltas since.
+#[derive(Default)]
+struct Stored(BTreeMap<(u64, u8), Vec<StateBlob>>);
+
+impl Stored {
+    fn keep(&mut self, sealed: Vec<StateBlob>) {
+        for blob in sealed {
+            let stored = self.0.entry((blob.operator.0, blob.group)).or_default();
+            if blob.kind == BlobKind::Base {
+                stored.clear();
+            }
+            stored.push(blob);
+        }
+    }
+}
+
+/// Runs the steps and compares after each.
+fn check(sql: &str, steps: &[Step]) -> Result<(), TestCaseError> {
+    let plan = plan(sql);
+    let mut dataflow = Dataflow::new(VIEW, plan.spec.clone());
+    let mut sum = held(&mut dataflow);
+    let mut tables = Tables::default();
+    let mut stored = Stored::default();
+    for step in steps {
+        let deltas = tables.apply(step);
+        let output = dataflow.step(rows::inputs(&plan, &deltas)).expect("valid changes");
+        add(&mut sum, output);
+        let expected = answer(sql, &tables);
+        prop_assert_eq!(&held(&mut dataflow), &expected, "{}", sql);
+        prop_assert_eq!(&sum, &expected, "the deltas of {}", sql);
+        if step.restarts {
+            stored.keep(dataflow.seal());
+            dataflow = Dataflow::new(VIEW, plan.spec.clone());
+            let blobs = stored.0.values().flatten().cloned().collect();
+            dataflow.restore(blobs).expect("just sealed");
+            prop_assert_eq!(&held(&mut dataflow), &expected, "restored {}", sql);
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_planned_view_holds_what_the_batch_engine_answers(
+        query in 0..QUERIES.len(),
+        steps in prop::collection::vec(rows::step(), 1..5),
+    ) {
+        check(QUERIES[query], &steps)?;
+    }
+}
+
+#[test]
+fn every_query_is_run_at_least_once() {
+    use proptest::strategy::ValueTree;
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let steps = prop::collection::vec(rows::step(), 4..6);
+    let mut wrong = Vec::new();
+    for sql in QUERIES {
+        let steps = steps.new_tree(&mut runner).expect("steps").current();
+        let outcome = std::panic::catch_unwind(|| check(sql, &steps));
+        match outcome {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => wrong.push(format!("{error}")),
+            Err(panic) => {
+                let text = panic.downcast_ref::<String>().cloned();
+                wrong.push(format!("{sql}: {}", text.unwrap_or_else(|| "a panic".to_owned())));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), QUERIES.len(), wrong.join("\n\n"));
+}
