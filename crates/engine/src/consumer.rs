@@ -14,6 +14,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
 
+use crate::greatest::Greatest;
 use crate::inbox::Inbox;
 use crate::meeting::Meeting;
 use crate::reader::{self, Desk, Range};
@@ -167,7 +168,18 @@ impl Consumer {
                 let handoff = self.handoff(from, to, ends);
                 let (desk, runtime) =
                     (self.desk(to, assignment), Arc::clone(self.source.stage(to)));
-                self.spawn(to, Task::Handoff, reader::resolve_handoff(desk, runtime, handoff));
+                let predecessor = Arc::clone(self.source.stage(from));
+                match Greatest::wanted(&self.source, from).filter(|_| !predecessor.is_captured()) {
+                    Some(greatest) => {
+                        let resolved =
+                            reader::resolve_columns(desk, predecessor, greatest, runtime, handoff);
+                        self.spawn(to, Task::Handoff, resolved);
+                    }
+                    None => {
+                        let resolved = reader::resolve_handoff(desk, runtime, handoff);
+                        self.spawn(to, Task::Handoff, resolved);
+                    }
+                }
             }
             Effect::CheckStarts { assignment, stage, starts } => {
                 let (desk, runtime) =
@@ -190,6 +202,8 @@ impl Consumer {
         let identity = predecessor.definition.identity.clone();
         let ends = match kind {
             HandoffKind::LogEnds => ends,
+            // The rows have still to be looked at.
+            HandoffKind::Columns if !predecessor.is_captured() => Vec::new(),
             // Both were found while the predecessor was captured.
             HandoffKind::Query | HandoffKind::Columns => predecessor.captured_handoff(),
         };

@@ -12,6 +12,7 @@ use segue_types::{ConsumerId, Position, SplitId, StageIndex};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::backoff::Backoff;
+use crate::greatest::Greatest;
 use crate::inbox::{Content, Inbox, Message, News};
 use crate::source::{SharedReader, StageRuntime};
 
@@ -168,6 +169,31 @@ pub(crate) async fn resolve_handoff(desk: Desk, to: Arc<StageRuntime>, handoff: 
         let derived = to.connector.derive_starts(&to.config, &to.definition, &handoff).await;
         match derived {
             Ok(starts) => return desk.tell(Content::HandoffResolved(starts)),
+            Err(error) => {
+                if !desk.may_retry(error, &mut backoff).await {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Looks for the greatest positions in the rows of `from`, and derives from them where the next stage starts.
+pub(crate) async fn resolve_columns(
+    desk: Desk,
+    from: Arc<StageRuntime>,
+    greatest: Greatest,
+    to: Arc<StageRuntime>,
+    handoff: Handoff,
+) {
+    let mut backoff = Backoff::new();
+    loop {
+        let mut seen = greatest.clone();
+        match seen.take_again(&from).await {
+            Ok(()) => {
+                let handoff = Handoff { ends: seen.next(), ..handoff };
+                return resolve_handoff(desk, to, handoff).await;
+            }
             Err(error) => {
                 if !desk.may_retry(error, &mut backoff).await {
                     return;

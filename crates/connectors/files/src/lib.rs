@@ -23,8 +23,8 @@ mod text;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use segue_connect::{
-    Capabilities, ConnectError, Connector, Handoff, KnowsData, OptionSpec, Ordering, ReadConfig,
-    ReadDefinition, Replayable, Resume, RowFormat, StageReader,
+    Capabilities, ConnectError, Connector, Handoff, HandoffKind, KnowsData, OptionSpec, Ordering,
+    ReadConfig, ReadDefinition, Replayable, Resume, RowFormat, StageReader,
 };
 use segue_types::{Boundedness, Position, PositionOrder, RowSemantics, SplitId};
 
@@ -56,8 +56,10 @@ impl Connector for FilesConnector {
                 RowFormat::Upsert => RowSemantics::Upsert,
             },
             resume: Resume::Position,
-            // Its rows are not captured, so nobody has seen the greatest position that they carry.
-            produces: Vec::new(),
+            produces: match options.boundedness() {
+                Boundedness::Bounded => vec![HandoffKind::Columns],
+                Boundedness::Continuous => Vec::new(),
+            },
             accepts: Vec::new(),
             latest: true,
             has_data: KnowsData::Yes,
