@@ -4,20 +4,22 @@
 //! table has been aborted, and what it still sends is stale by its assignment.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use segue_connect::{ConnectError, Handoff, HandoffKind};
+use segue_connect::{ConnectError, StageReader};
 use segue_coordinate::{Assignment, ConsumerState, Effect, Event, FailedBy, Mode, decide, mode};
 use segue_store::crash_point;
 use segue_types::{ConsumerId, ObjectId, Position, SplitId, SqlState, StageIndex, UserError};
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 use tokio::task::AbortHandle;
 
-use crate::greatest::Greatest;
 use crate::inbox::Inbox;
+use crate::limits::{Gate, Pace, Passage, Throttle};
 use crate::meeting::Meeting;
-use crate::reader::{self, Desk, Range};
+use crate::meter::StageMeter;
+use crate::reader::{self, Desk, Range, Refreshes};
 use crate::source::{SharedReader, SourceRuntime};
 
 /// Where a consumer's tasks run and where they tell.
@@ -25,6 +27,8 @@ use crate::source::{SharedReader, SourceRuntime};
 pub(crate) struct Workplace {
     pub(crate) runtime: Handle,
     pub(crate) inbox: Inbox,
+    /// Of all readers of the server.
+    pub(crate) gate: Gate,
 }
 
 /// Who takes the rows of a reading.
@@ -51,7 +55,11 @@ pub(crate) struct Consumer {
     pub(crate) meters: Vec<StageMeter>,
     /// The columns that readers deliver, ascending: all that subscribers want, or those of the past did.
     projection: Arc<[usize]>,
-    readers: BTreeMap<StageIndex, Arc<SharedReader>>,
+    /// By stage and number: splits are spread over as many as the pace asks for.
+    readers: BTreeMap<(StageIndex, u32), Arc<SharedReader>>,
+    pace: Pace,
+    throttle: Throttle,
+    refreshes: BTreeMap<StageIndex, Refreshes>,
     tasks: BTreeMap<(StageIndex, Task), AbortHandle>,
     queue: Arc<Semaphore>,
     slots: Arc<Semaphore>,
@@ -68,15 +76,6 @@ enum Task {
     Discover,
     Handoff,
     Read(SplitId),
-}
-
-/// What was read of one stage since the process started, and why nothing moves while that is so.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct StageMeter {
-    pub(crate) rows: u64,
-    pub(crate) bytes: u64,
-    pub(crate) rejected: u64,
-    pub(crate) retrying: Option<String>,
 }
 
 /// Why a consumer stands still from now on; for the world to tell.
@@ -101,6 +100,9 @@ impl Consumer {
             meters,
             projection,
             readers: BTreeMap::new(),
+            pace: Pace::default(),
+            throttle: Throttle::new(Pace::default()),
+            refreshes: BTreeMap::new(),
             tasks: BTreeMap::new(),
             queue: Arc::new(Semaphore::new(reader::QUEUE_KIB_MAX as usize)),
             slots: Arc::new(Semaphore::new(reader::BOUNDED_SPLITS_MAX)),
@@ -150,14 +152,17 @@ impl Consumer {
     fn perform_one(&mut self, effect: Effect) -> Stopped {
         match effect {
             Effect::Discover { assignment, stage } => {
-                let (desk, shared) = (self.desk(stage, assignment), self.reader(stage));
-                self.spawn(stage, Task::Discover, reader::discover(desk, shared));
+                let (desk, shared) = (self.desk(stage, assignment), self.reader(stage, 0));
+                let (ask, asked) = reader::refreshes();
+                self.refreshes.insert(stage, ask);
+                self.spawn(stage, Task::Discover, reader::discover(desk, shared, asked));
             }
             Effect::OpenSplit { assignment, stage, split, from, until } => {
                 if stage.0 > 0 {
                     crash_point!("after-activation");
                 }
-                let (desk, shared) = (self.desk(stage, assignment), self.reader(stage));
+                let number = split_number(&split) % self.reader_count();
+                let (desk, shared) = (self.desk(stage, assignment), self.reader(stage, number));
                 let task = Task::Read(split.clone());
                 let range = Range { split, from, until };
                 self.spawn(stage, task, reader::read_split(desk, shared, range));
@@ -165,21 +170,8 @@ impl Consumer {
             Effect::CloseSplit { stage, split } => self.abort(stage, Task::Read(split)),
             Effect::CloseStage { stage } => self.close_stage(stage),
             Effect::ResolveHandoff { assignment, from, to, ends } => {
-                let handoff = self.handoff(from, to, ends);
-                let (desk, runtime) =
-                    (self.desk(to, assignment), Arc::clone(self.source.stage(to)));
-                let predecessor = Arc::clone(self.source.stage(from));
-                match Greatest::wanted(&self.source, from).filter(|_| !predecessor.is_captured()) {
-                    Some(greatest) => {
-                        let resolved =
-                            reader::resolve_columns(desk, predecessor, greatest, runtime, handoff);
-                        self.spawn(to, Task::Handoff, resolved);
-                    }
-                    None => {
-                        let resolved = reader::resolve_handoff(desk, runtime, handoff);
-                        self.spawn(to, Task::Handoff, resolved);
-                    }
-                }
+                let (desk, source) = (self.desk(to, assignment), Arc::clone(&self.source));
+                self.spawn(to, Task::Handoff, reader::resolve_handoff(desk, source, from, ends));
             }
             Effect::CheckStarts { assignment, stage, starts } => {
                 let (desk, runtime) =
@@ -194,29 +186,13 @@ impl Consumer {
         None
     }
 
-    /// What `from` covered, in the terms that `to` asked for.
-    fn handoff(&self, from: StageIndex, to: StageIndex, ends: Vec<(SplitId, Position)>) -> Handoff {
-        let predecessor = self.source.stage(from);
-        let planned = self.source.stage(to).handoff.as_ref();
-        let kind = planned.and_then(|handoff| handoff.kind).expect("the planner chose a kind");
-        let identity = predecessor.definition.identity.clone();
-        let ends = match kind {
-            HandoffKind::LogEnds => ends,
-            // The rows have still to be looked at.
-            HandoffKind::Columns if !predecessor.is_captured() => Vec::new(),
-            // Both were found while the predecessor was captured.
-            HandoffKind::Query | HandoffKind::Columns => predecessor.captured_handoff(),
-        };
-        Handoff { kind, identity, ends }
-    }
-
     fn acknowledge(&self, stage: StageIndex, positions: Vec<(SplitId, Position)>) {
         let runtime = Arc::clone(self.source.stage(stage));
         if runtime.is_captured() {
             return;
         }
         // The last positions of a stage are durable only when its readers have been closed.
-        let shared = self.readers.get(&stage).map(Arc::clone);
+        let shared = self.readers.get(&(stage, 0)).map(Arc::clone);
         let projection = Arc::clone(&self.projection);
         let shared = shared.unwrap_or_else(|| Arc::new(SharedReader::new(runtime, projection)));
         self.workplace.runtime.spawn(async move {
@@ -239,11 +215,13 @@ impl Consumer {
             assignment,
             queue: Arc::clone(&self.queue),
             slots: Arc::clone(&self.slots),
+            gate: self.workplace.gate.clone(),
+            throttle: self.throttle.clone(),
         }
     }
 
-    fn reader(&mut self, stage: StageIndex) -> Arc<SharedReader> {
-        let reader = self.readers.entry(stage).or_insert_with(|| {
+    fn reader(&mut self, stage: StageIndex, number: u32) -> Arc<SharedReader> {
+        let reader = self.readers.entry((stage, number)).or_insert_with(|| {
             let runtime = Arc::clone(self.source.stage(stage));
             Arc::new(SharedReader::new(runtime, Arc::clone(&self.projection)))
         });
@@ -276,7 +254,49 @@ impl Consumer {
             }
             keep
         });
-        self.readers.remove(&stage);
+        self.readers.retain(|(of, _), _| *of != stage);
+        self.refreshes.remove(&stage);
+    }
+
+    /// Whether nothing passes because memory is short.
+    pub(crate) fn is_starved(&self) -> bool {
+        self.workplace.gate.passage() == Passage::Closed
+    }
+
+    fn reader_count(&self) -> u32 {
+        self.pace.parallelism.map_or(1, NonZeroU32::get)
+    }
+
+    /// Obeys these settings from now on. Another number of readers moves all work to new ones.
+    pub(crate) fn set_pace(&mut self, pace: Pace) -> Stopped {
+        let former = std::mem::replace(&mut self.pace, pace);
+        self.throttle.set(pace);
+        if former.parallelism == pace.parallelism {
+            return None;
+        }
+        let slots = pace.parallelism.map_or(reader::BOUNDED_SPLITS_MAX, |n| n.get() as usize);
+        self.slots = Arc::new(Semaphore::new(slots));
+        let generation = self.state().generation().next();
+        self.decide(Event::Reassigned { generation })
+    }
+
+    /// Asks the running discovery to look at once; `None` when no stage is being discovered.
+    pub(crate) fn refresh(&self) -> Option<oneshot::Receiver<()>> {
+        let (answer, answered) = oneshot::channel();
+        let asked = self.refreshes.get(&self.state().current_stage())?.send(answer);
+        asked.is_ok().then_some(answered)
+    }
+
+    /// A reader of a stage, if one is open.
+    pub(crate) fn opened(&self, stage: StageIndex) -> Option<Arc<dyn StageReader>> {
+        let of_stage = self.readers.range((stage, 0)..=(stage, u32::MAX));
+        of_stage.map(|(_, reader)| reader).find_map(|reader| reader.opened())
+    }
+
+    /// Bytes that wait for a step.
+    pub(crate) fn queued_bytes(&self) -> u64 {
+        let kib = (reader::QUEUE_KIB_MAX as usize).saturating_sub(self.queue.available_permits());
+        kib as u64 * 1024
     }
 
     /// Why the consumer stands still, if it does.
@@ -300,6 +320,12 @@ impl Consumer {
         self.reported = Some(error);
         self.decide(Event::Failed { by: FailedBy::Work(by), stage, message, retriable: false })
     }
+}
+
+/// A number that spreads splits over readers.
+fn split_number(split: &SplitId) -> u32 {
+    let digest = |sum: u32, byte: u8| sum.wrapping_mul(31).wrapping_add(u32::from(byte));
+    split.as_str().bytes().fold(0, digest)
 }
 
 /// Ascending, each once.

@@ -8,7 +8,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use segue_catalog::{ConsumerRef, ObjectKind};
+use segue_catalog::{ConsumerRef, ObjectKind, Settings};
 use segue_connect::{Ordering, Resume};
 use segue_coordinate::{
     ConsumerState, Event, Mode, Role, StagePlan, has_met, has_met_all, held, lead, mode, positions,
@@ -20,6 +20,7 @@ use segue_types::{
 
 use crate::consumer::{Consumer, Subscriber};
 use crate::inbox::{Content, News};
+use crate::limits::Pace;
 use crate::source::{SourceRuntime, StageRuntime};
 use crate::world::{DroppedConsumer, World};
 
@@ -103,6 +104,26 @@ impl World {
         let consumer = Consumer::new(id, vec![subscriber], source, state, self.workplace.clone());
         let former = self.consumers.insert(id, consumer);
         assert!(former.is_none(), "a consumer is opened once");
+        self.set_pace(id);
+    }
+
+    /// What the settings of the source and of whoever takes the rows ask of a reading.
+    pub(crate) fn set_pace(&mut self, id: ConsumerId) {
+        let Some(consumer) = self.consumers.get(&id) else { return };
+        let settings =
+            |id: ObjectId| self.catalog.get(id).map_or_else(Settings::default, |o| o.settings);
+        let source = settings(consumer.source.object);
+        let takers = consumer.subscribers.iter().map(|subscriber| settings(subscriber.object));
+        let backfill =
+            takers.chain([source]).filter_map(|settings| settings.backfill_rows_per_second);
+        let pace = Pace {
+            live_rows_per_second: source.source_rows_per_second,
+            backfill_rows_per_second: backfill.min(),
+            parallelism: source.parallelism,
+        };
+        let consumer = self.consumers.get_mut(&id).expect("it was just looked up");
+        let stopped = consumer.set_pace(pace);
+        self.settle(id, stopped);
     }
 
     /// The live reading of a source.
@@ -226,6 +247,7 @@ impl World {
             self.redirect(subscriber.object, follower, leader);
         }
         self.jobs.retarget(follower, leader);
+        self.set_pace(leader);
         self.pending.dropped.push(DroppedConsumer(follower));
         tracing::info!(source = %merged.source.object, consumer = %follower, "a backfill has met the live reading");
     }
@@ -255,6 +277,7 @@ impl World {
         leader.meeting.followers.push(id);
         let consumer = Consumer::new(id, parting, source, state, self.workplace.clone());
         self.consumers.insert(id, consumer);
+        self.set_pace(id);
         self.redirect(object, live, id);
         Ok(())
     }
@@ -267,14 +290,13 @@ impl World {
             let Some(id) = self.consumers.values().find(is_idle).map(|c| c.id) else { return };
             let consumer = self.consumers.remove(&id).expect("it was just found");
             self.pending.dropped.push(DroppedConsumer(id));
+            // Its source may be gone from the catalog already: whom it followed is asked of the readings.
+            for other in self.consumers.values_mut() {
+                other.meeting.followers.retain(|follower| *follower != id);
+            }
             let source = consumer.source.object;
-            match self.live(source) {
-                Some(live) if live == id => self.set_live(source, None),
-                Some(live) => {
-                    let live = self.consumers.get_mut(&live);
-                    live.into_iter().for_each(|l| l.meeting.followers.retain(|f| *f != id));
-                }
-                None => {}
+            if self.live(source) == Some(id) {
+                self.set_live(source, None);
             }
         }
     }

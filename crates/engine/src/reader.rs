@@ -6,15 +6,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use segue_connect::{ConnectError, Handoff, ReadEvent, Rows};
+use segue_connect::{ConnectError, ReadEvent, Rows};
 use segue_coordinate::Assignment;
 use segue_types::{ConsumerId, Position, SplitId, StageIndex};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use crate::backoff::Backoff;
-use crate::greatest::Greatest;
 use crate::inbox::{Content, Inbox, Message, News};
-use crate::source::{SharedReader, StageRuntime};
+use crate::limits::{Gate, Reading, Throttle};
+use crate::source::{SharedReader, SourceRuntime, StageRuntime};
 
 /// How many bytes of one consumer may wait for a step, in KiB.
 pub(crate) const QUEUE_KIB_MAX: u32 = 64 * 1024;
@@ -32,6 +32,16 @@ pub(crate) struct Desk {
     pub(crate) assignment: Assignment,
     pub(crate) queue: Arc<Semaphore>,
     pub(crate) slots: Arc<Semaphore>,
+    pub(crate) gate: Gate,
+    pub(crate) throttle: Throttle,
+}
+
+/// Where somebody asks a discovery to look at once; answered when what it found has been told.
+pub(crate) type Refreshes = mpsc::UnboundedSender<oneshot::Sender<()>>;
+
+/// Both ends.
+pub(crate) fn refreshes() -> (Refreshes, mpsc::UnboundedReceiver<oneshot::Sender<()>>) {
+    mpsc::unbounded_channel()
 }
 
 impl Desk {
@@ -44,9 +54,12 @@ impl Desk {
         }));
     }
 
-    /// Room in the queue for the rows of `event`; waits until a step has made some.
-    async fn permit(&self, event: &ReadEvent) -> Option<OwnedSemaphorePermit> {
-        let ReadEvent::Rows(Rows { bytes, .. }) = event else { return None };
+    /// Room in the queue for the rows of `event`; waits until a step has made some, and as long as rates and memory
+    /// ask for.
+    async fn permit(&self, reading: Reading, event: &ReadEvent) -> Option<OwnedSemaphorePermit> {
+        let ReadEvent::Rows(Rows { bytes, changes, .. }) = event else { return None };
+        self.gate.pass().await;
+        self.throttle.pass(reading, changes.rows.num_rows()).await;
         let kib = u32::try_from(bytes / 1024).unwrap_or(QUEUE_KIB_MAX).clamp(1, QUEUE_KIB_MAX);
         let permit = Arc::clone(&self.queue).acquire_many_owned(kib).await;
         Some(permit.expect("the queue's semaphore is never closed"))
@@ -107,6 +120,7 @@ async fn read_on(
     };
     let opened = stage.read(&range.split, &range.from, range.until.as_ref()).await;
     let mut reader = opened.map_err(discard_broken)?;
+    let reading = if range.until.is_some() { Reading::Backfill } else { Reading::Live };
     loop {
         let event = reader.next().await.map_err(discard_broken)?;
         backoff.reset();
@@ -117,7 +131,7 @@ async fn read_on(
             }
             ReadEvent::Done { .. } => true,
         };
-        let permit = desk.permit(&event).await;
+        let permit = desk.permit(reading, &event).await;
         *sequence += 1;
         let (split, sequence) = (range.split.clone(), *sequence);
         desk.tell(Content::Read { split, sequence, event, permit });
@@ -128,7 +142,12 @@ async fn read_on(
 }
 
 /// Looks for splits until the set is sealed.
-pub(crate) async fn discover(desk: Desk, shared: Arc<SharedReader>) {
+pub(crate) async fn discover(
+    desk: Desk,
+    shared: Arc<SharedReader>,
+    mut asked: mpsc::UnboundedReceiver<oneshot::Sender<()>>,
+) {
+    let mut waiting: Vec<oneshot::Sender<()>> = Vec::new();
     let interval = discovery_interval(shared.stage());
     let mut backoff = Backoff::new();
     let mut sequence = 0;
@@ -142,11 +161,15 @@ pub(crate) async fn discover(desk: Desk, shared: Arc<SharedReader>) {
                 let sealed = enumeration.sealed;
                 sequence += 1;
                 desk.tell(Content::Discovered { sequence, enumeration });
+                waiting.drain(..).for_each(|answer| _ = answer.send(()));
                 if sealed {
                     return;
                 }
                 backoff.reset();
-                tokio::time::sleep(interval).await;
+                tokio::select! {
+                    () = tokio::time::sleep(interval) => {}
+                    Some(answer) = asked.recv() => waiting.push(answer),
+                }
             }
             Err(error) => {
                 if !desk.may_retry(error, &mut backoff).await {
@@ -162,38 +185,17 @@ fn discovery_interval(stage: &StageRuntime) -> Duration {
     seconds.and_then(|text| text.parse().ok()).map_or(DISCOVERY_INTERVAL, Duration::from_secs)
 }
 
-/// Derives where the next stage starts.
-pub(crate) async fn resolve_handoff(desk: Desk, to: Arc<StageRuntime>, handoff: Handoff) {
-    let mut backoff = Backoff::new();
-    loop {
-        let derived = to.connector.derive_starts(&to.config, &to.definition, &handoff).await;
-        match derived {
-            Ok(starts) => return desk.tell(Content::HandoffResolved(starts)),
-            Err(error) => {
-                if !desk.may_retry(error, &mut backoff).await {
-                    return;
-                }
-            }
-        }
-    }
-}
-
-/// Looks for the greatest positions in the rows of `from`, and derives from them where the next stage starts.
-pub(crate) async fn resolve_columns(
+/// Derives where the desk's stage starts after `from`, which has ended at `ends`.
+pub(crate) async fn resolve_handoff(
     desk: Desk,
-    from: Arc<StageRuntime>,
-    greatest: Greatest,
-    to: Arc<StageRuntime>,
-    handoff: Handoff,
+    source: Arc<SourceRuntime>,
+    from: StageIndex,
+    ends: Vec<(SplitId, Position)>,
 ) {
     let mut backoff = Backoff::new();
     loop {
-        let mut seen = greatest.clone();
-        match seen.take_again(&from).await {
-            Ok(()) => {
-                let handoff = Handoff { ends: seen.next(), ..handoff };
-                return resolve_handoff(desk, to, handoff).await;
-            }
+        match source.derive_starts(from, desk.stage, ends.clone()).await {
+            Ok(starts) => return desk.tell(Content::HandoffResolved(starts)),
             Err(error) => {
                 if !desk.may_retry(error, &mut backoff).await {
                     return;

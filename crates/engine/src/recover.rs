@@ -23,9 +23,11 @@ use crate::ddl;
 use crate::engine::StartError;
 use crate::inbox::Inbox;
 use crate::job::{Jobs, Phase};
+use crate::limits::Gate;
+use crate::memory::MemoryLimits;
 use crate::relation::Relation;
 use crate::source::{SourceRuntime, StageRuntime};
-use crate::world::{Pending, World};
+use crate::world::{Pending, World, not_maintained};
 
 /// A world that can step.
 pub(crate) struct Restored {
@@ -41,6 +43,7 @@ pub(crate) fn restore(
     registry: &Registry,
     inbox: &Inbox,
     runtime: &Handle,
+    memory: MemoryLimits,
 ) -> Result<Restored, StartError> {
     let mut stored = store.load()?;
     let objects = decode_objects(&stored)?;
@@ -62,7 +65,8 @@ pub(crate) fn restore(
             catalog: Arc::new(Catalog::default()),
             relations: HashMap::new(),
         }),
-        workplace: Workplace { runtime: runtime.clone(), inbox: inbox.clone() },
+        workplace: Workplace { runtime: runtime.clone(), inbox: inbox.clone(), gate: Gate::new() },
+        memory,
         open_epoch: durable.next(),
         next_consumer: stored.next_consumer,
         generation: last.next(),
@@ -165,9 +169,8 @@ fn restore_relation(
         ObjectKind::Source(_) | ObjectKind::View => return Ok(None),
     };
     if object.state == ObjectState::Failed {
-        let message = format!("\"{}\" could not be maintained", object.name);
-        relation.failed =
-            Some(UserError::internal(message).with_hint("Drop it and create it again."));
+        let reason = object.failure.clone().unwrap_or_default();
+        relation.failed = Some(not_maintained(object, &reason));
     } else {
         let blobs = store.state_blobs(object.id)?;
         let restored = relation.dataflow.restore(blobs);
@@ -223,6 +226,7 @@ fn restore_consumers(
         let stopped = if is_useless { None } else { consumer.perform(effects) };
         world.consumers.insert(id, consumer);
         world.settle(id, stopped);
+        world.set_pace(id);
     }
     let follows = |consumer: &&Consumer| consumer.state().role() == Role::Follows;
     let followers: Vec<ConsumerId> =

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use segue_connect::{
-    Capabilities, ConnectError, Connector, ReadConfig, ReadDefinition, Resume, SplitDefinition,
-    SplitStart, StageReader,
+    Capabilities, ConnectError, Connector, Handoff, HandoffKind, ReadConfig, ReadDefinition,
+    Resume, SplitDefinition, SplitStart, StageReader,
 };
 use segue_coordinate::{SplitPlan, StagePlan, StageStart};
 use segue_plan::stages::PlannedHandoff;
@@ -17,6 +17,7 @@ use segue_store::capture::Manifest;
 use segue_types::{ObjectId, Position, SplitId, StageIndex};
 
 use crate::captured::{self, CapturedStage};
+use crate::greatest::Greatest;
 
 /// A source, or a table fed by stages, as its consumers read it.
 #[derive(Clone)]
@@ -117,6 +118,44 @@ impl SourceRuntime {
         SourceRuntime { object: self.object, stages }
     }
 
+    /// Where `to` starts after `from`, which is complete and has ended at `ends`.
+    ///
+    /// # Panics
+    /// If the planner chose no kind of handoff for `to`.
+    pub(crate) async fn derive_starts(
+        &self,
+        from: StageIndex,
+        to: StageIndex,
+        ends: Vec<(SplitId, Position)>,
+    ) -> Result<Vec<(SplitId, Position)>, ConnectError> {
+        let handoff = self.handoff(from, to, ends).await?;
+        let to = self.stage(to);
+        to.connector.derive_starts(&to.config, &to.definition, &handoff).await
+    }
+
+    /// What `from` covered, in the terms that `to` asked for.
+    async fn handoff(
+        &self,
+        from: StageIndex,
+        to: StageIndex,
+        ends: Vec<(SplitId, Position)>,
+    ) -> Result<Handoff, ConnectError> {
+        let predecessor = self.stage(from);
+        let planned = self.stage(to).handoff.as_ref();
+        let kind = planned.and_then(|handoff| handoff.kind).expect("the planner chose a kind");
+        let identity = predecessor.definition.identity.clone();
+        let ends = match (kind, Greatest::wanted(self, from)) {
+            (HandoffKind::LogEnds, _) => ends,
+            (HandoffKind::Columns, Some(mut greatest)) if !predecessor.is_captured() => {
+                greatest.take_again(predecessor).await?;
+                greatest.next()
+            }
+            // Both were found while the predecessor was captured.
+            (HandoffKind::Query | HandoffKind::Columns, _) => predecessor.captured_handoff(),
+        };
+        Ok(Handoff { kind, identity, ends })
+    }
+
     /// A stage by its place.
     pub(crate) fn stage(&self, stage: StageIndex) -> &Arc<StageRuntime> {
         &self.stages[stage.as_usize()]
@@ -173,6 +212,11 @@ impl SharedReader {
         let reader: Arc<dyn StageReader> = Arc::from(self.stage.open(&self.projection).await?);
         *self.current.lock() = Some(Arc::clone(&reader));
         Ok(reader)
+    }
+
+    /// The reader, if it is open.
+    pub(crate) fn opened(&self) -> Option<Arc<dyn StageReader>> {
+        self.current.lock().as_ref().map(Arc::clone)
     }
 
     /// Forgets `broken`, so that the next caller opens anew. Splits that failed together close it once.

@@ -10,12 +10,15 @@ use segue_catalog::{Catalog, Object, ObjectState};
 use segue_connect::Rejected;
 use segue_coordinate::Event;
 use segue_store::capture::Manifest;
-use segue_types::{ConsumerId, Epoch, Generation, ObjectId, SplitId, StageIndex, UserError};
+use segue_types::{
+    ConsumerId, Epoch, Generation, ObjectId, SplitId, SqlState, StageIndex, UserError,
+};
 
 use crate::api::Published;
 use crate::consumer::{Consumer, Stopped, Workplace};
 use crate::inbox::News;
 use crate::job::Jobs;
+use crate::memory::MemoryLimits;
 use crate::relation::{self, Feed, Inputs, Relation};
 use crate::source::SourceRuntime;
 use crate::status::CheckpointStatus;
@@ -36,6 +39,7 @@ pub(crate) struct World {
     pub(crate) released: VecDeque<News>,
     pub(crate) jobs: Jobs,
     pub(crate) pending: Pending,
+    pub(crate) memory: MemoryLimits,
     pub(crate) published: Arc<Published>,
     pub(crate) workplace: Workplace,
     /// The epoch that the running step belongs to.
@@ -161,11 +165,16 @@ impl World {
     /// those that read it.
     pub(crate) fn run(&mut self, mut inputs: BTreeMap<ObjectId, Inputs>) {
         while let Some((id, rows)) = inputs.pop_first() {
+            let is_read = self.relations.values().any(|reader| reader.reads(id));
             let Some(relation) = self.relations.get_mut(&id) else { continue };
             if relation.failed.is_some() {
                 continue;
             }
-            let deltas = match relation.step(rows) {
+            let stepped = match is_read {
+                true => relation.step(rows),
+                false => relation.absorb(rows).map(|()| Vec::new()),
+            };
+            let deltas = match stepped {
                 Ok(deltas) => deltas,
                 Err(error) => {
                     self.relation_failed(id, &error.to_string());
@@ -183,18 +192,23 @@ impl World {
         }
     }
 
-    /// A defect, or state that does not fit the input: the relation and all that read it stop for good, durably, for
-    /// they miss rows from here on. The server goes on.
+    /// A defect, or state that does not fit the input.
     fn relation_failed(&mut self, id: ObjectId, reason: &str) {
+        tracing::error!(object = %id, %reason, "a relation cannot be maintained any more");
+        self.stop_maintaining(id, reason);
+    }
+
+    /// The relation and all that read it stop for good, durably, for they miss rows from here on. The server goes on.
+    pub(crate) fn stop_maintaining(&mut self, id: ObjectId, reason: &str) {
         for failed in self.catalog.dependents(id).into_iter().chain([id]) {
             let Some(object) = self.catalog.get(failed) else { continue };
             let mut object = (**object).clone();
-            tracing::error!(object = %object.name, %reason, "a relation cannot be maintained any more");
-            let message = format!("\"{}\" could not be maintained: {reason}", object.name);
-            let error = UserError::internal(message).with_hint("Drop it and create it again.");
+            object.failure = Some(reason.to_owned());
+            let error = not_maintained(&object, reason);
             self.jobs.fail(failed, error.clone());
             if let Some(relation) = self.relations.get_mut(&failed) {
                 relation.failed = Some(error);
+                relation.dirty = true;
                 object.state = ObjectState::Failed;
                 self.put_object(object).expect("it is there already under this name");
             }
@@ -226,4 +240,13 @@ impl World {
         }
         self.check_jobs();
     }
+}
+
+/// What everybody is told who asks for an object that failed.
+pub(crate) fn not_maintained(object: &Object, reason: &str) -> UserError {
+    let kind = object.relation_kind();
+    let message = format!("{kind} \"{}\" is not maintained any more", object.name);
+    UserError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+        .with_detail(reason.to_owned())
+        .with_hint("Drop it and create it again.")
 }

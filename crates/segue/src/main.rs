@@ -3,6 +3,8 @@
 //! The only place that names every connector.
 
 mod config;
+mod machine;
+mod metrics;
 mod run;
 
 use std::process::ExitCode;

@@ -57,6 +57,12 @@ pub(crate) const KNOWN: &[Known] = &[
     known("server_encoding", "UTF8", Kind::Internal, "Encoding of the server."),
     known("server_version", SERVER_VERSION, Kind::Internal, "PostgreSQL version that is spoken."),
     known("server_version_num", "150000", Kind::Internal, "The same as a number."),
+    known(
+        "source_scan_memory_mb",
+        "1024",
+        Kind::Integer,
+        "Memory for the newest rows of a source of changes by key that a SELECT reads.",
+    ),
     known("standard_conforming_strings", "on", Kind::Boolean, "Backslashes are plain characters."),
     known("statement_timeout", "0", Kind::Text, "Milliseconds after which a query is cancelled."),
     known("synchronize_seqscans", "on", Kind::Boolean, "Accepted, no effect."),
@@ -94,10 +100,22 @@ const IGNORED: &[&str] = &[
     "visibility_mode",
 ];
 
+/// Those that ask for what is always so.
+const FLUSHES: &[&str] = &["rw_implicit_flush", "implicit_flush"];
+
+/// Whether a setting of this name is accepted and has no effect, which the user should be told.
+pub(crate) fn is_without_effect(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    !KNOWN.iter().any(|known| known.name == name)
+        && is_ignored(&name)
+        && !FLUSHES.contains(&name.as_str())
+}
+
 fn is_ignored(name: &str) -> bool {
     name.starts_with("rw_")
         || name.starts_with("streaming_")
         || name.starts_with("batch_")
+        || name.starts_with("enable_")
         || name.contains('.')
         || IGNORED.contains(&name)
 }
@@ -144,6 +162,8 @@ impl Settings {
         let known = KNOWN.iter().find(|known| known.name == name);
         match known {
             Some(known) => Ok(known.default.to_owned()),
+            // DML is visible when it returns, whatever is set.
+            None if FLUSHES.contains(&name.as_str()) => Ok("true".to_owned()),
             None if is_ignored(&name) => Ok(String::new()),
             None => Err(unknown(&name)),
         }
@@ -152,6 +172,11 @@ impl Settings {
     /// Whether a boolean setting is on.
     pub(crate) fn is_on(&self, name: &str) -> bool {
         self.get(name).is_ok_and(|value| value == "on")
+    }
+
+    /// The value of an integer setting that is not negative.
+    pub(crate) fn integer(&self, name: &str) -> Option<usize> {
+        self.get(name).ok()?.parse().ok()
     }
 
     /// How values are printed.

@@ -5,10 +5,11 @@ use std::fmt::{self, Display, Formatter};
 use segue_types::SqlType;
 
 use crate::{
-    Action, Alter, CancelJob, Column, Columns, ConflictAction, CreateSource, CreateTable,
-    CreateView, Describe, Drop, DropBehavior, Explain, ExplainMode, FormatClause, Include, Input,
-    Literal, Mutability, Name, Nullability, ObjectKind, OnExisting, OnMissing, Read, Rows, Show,
-    Shown, Stage, StartAt, Statement, StopAt, Wait, WeakHandoff, WithOption, name::is_plain,
+    Action, Alter, AlterJob, CancelJob, Column, Columns, ConflictAction, CreateIndex, CreateSource,
+    CreateTable, CreateView, Describe, Drop, DropBehavior, DropIndex, Explain, ExplainMode,
+    Foreign, FormatClause, Include, Input, JobAction, Literal, Mutability, Name, Nullability,
+    ObjectKind, OnExisting, OnMissing, Parallelism, RateLimit, Read, Rows, Show, Shown, Stage,
+    StartAt, Statement, StopAt, Wait, WeakHandoff, WithOption, name::is_plain,
 };
 
 impl Display for Statement {
@@ -20,8 +21,11 @@ impl Display for Statement {
             Statement::CreateMaterializedView(view) => {
                 write_view(f, ObjectKind::MaterializedView, view)
             }
+            Statement::CreateIndex(statement) => statement.fmt(f),
             Statement::Drop(statement) => statement.fmt(f),
+            Statement::DropIndex(statement) => statement.fmt(f),
             Statement::Alter(statement) => statement.fmt(f),
+            Statement::AlterJob(statement) => statement.fmt(f),
             Statement::Show(statement) => statement.fmt(f),
             Statement::Describe(statement) => statement.fmt(f),
             Statement::Explain(statement) => statement.fmt(f),
@@ -241,6 +245,35 @@ impl Display for StopAt {
     }
 }
 
+impl Display for CreateIndex {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let skip = if self.on_existing == OnExisting::Skip { "IF NOT EXISTS " } else { "" };
+        write!(f, "CREATE INDEX {skip}")?;
+        if let Some(name) = &self.name {
+            write!(f, "{name} ")?;
+        }
+        write!(f, "ON {} ({})", self.table, texts(&self.columns))?;
+        if !self.included.is_empty() {
+            write!(f, " INCLUDE ({})", texts(&self.included))?;
+        }
+        if !self.distributed.is_empty() {
+            write!(f, " DISTRIBUTED BY ({})", texts(&self.distributed))?;
+        }
+        Ok(())
+    }
+}
+
+fn texts<T>(pieces: &[Foreign<T>]) -> String {
+    pieces.iter().map(|piece| piece.text.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+impl Display for DropIndex {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let skip = if self.on_missing == OnMissing::Skip { "IF EXISTS " } else { "" };
+        write!(f, "DROP INDEX {skip}{}", Separated(&self.names))
+    }
+}
+
 impl Display for Drop {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let skip = if self.on_missing == OnMissing::Skip { "IF EXISTS " } else { "" };
@@ -251,11 +284,48 @@ impl Display for Drop {
 
 impl Display for Alter {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "ALTER {} {} {}", self.kind.as_sql(), self.name, self.action)
+    }
+}
+
+impl Display for Action {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Action::Pause => f.write_str("PAUSE"),
+            Action::Resume => f.write_str("RESUME"),
+            Action::Refresh => f.write_str("REFRESH"),
+            Action::SetSourceRateLimit(limit) => write!(f, "SET source_rate_limit = {limit}"),
+            Action::SetBackfillRateLimit(limit) => write!(f, "SET backfill_rate_limit = {limit}"),
+            Action::SetParallelism(parallelism) => write!(f, "SET PARALLELISM = {parallelism}"),
+        }
+    }
+}
+
+impl Display for RateLimit {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            RateLimit::Unlimited => f.write_str("DEFAULT"),
+            RateLimit::RowsPerSecond(rows) => rows.fmt(f),
+        }
+    }
+}
+
+impl Display for Parallelism {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Parallelism::Adaptive => f.write_str("ADAPTIVE"),
+            Parallelism::Fixed(readers) => readers.fmt(f),
+        }
+    }
+}
+
+impl Display for AlterJob {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let action = match self.action {
-            Action::Pause => "PAUSE",
-            Action::Resume => "RESUME",
+            JobAction::Pause => "PAUSE",
+            JobAction::Resume => "RESUME",
         };
-        write!(f, "ALTER {} {} {action}", self.kind.as_sql(), self.name)
+        write!(f, "{action} JOBS {}", Separated(&self.jobs))
     }
 }
 

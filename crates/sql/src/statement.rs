@@ -2,6 +2,8 @@
 //!
 //! Invariant: none of these holds what SQL cannot say, so each can be printed and parsed again.
 
+use std::num::NonZeroU32;
+
 use sqlparser::ast;
 
 use crate::{Columns, Include, Input, Name, Offset};
@@ -13,8 +15,11 @@ pub enum Statement {
     CreateTable(CreateTable),
     CreateView(CreateView),
     CreateMaterializedView(CreateView),
+    CreateIndex(CreateIndex),
     Drop(Drop),
+    DropIndex(DropIndex),
     Alter(Alter),
+    AlterJob(AlterJob),
     Show(Show),
     Describe(Describe),
     Explain(Explain),
@@ -116,6 +121,28 @@ pub struct CreateView {
     pub offset: Offset,
 }
 
+/// `CREATE INDEX`
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateIndex {
+    pub name: Option<Name>,
+    pub on_existing: OnExisting,
+    pub table: Name,
+    pub columns: Vec<Foreign<ast::OrderByExpr>>,
+    /// `INCLUDE (…)`
+    pub included: Vec<Foreign<ast::Expr>>,
+    /// `DISTRIBUTED BY (…)`
+    pub distributed: Vec<Foreign<ast::Expr>>,
+    /// Of the table.
+    pub offset: Offset,
+}
+
+/// `DROP INDEX`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DropIndex {
+    pub on_missing: OnMissing,
+    pub names: Vec<Name>,
+}
+
 /// `DROP …`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Drop {
@@ -132,7 +159,7 @@ pub enum DropBehavior {
     Cascade,
 }
 
-/// `ALTER … PAUSE`, `ALTER … RESUME`
+/// `ALTER … PAUSE` and its like. `PAUSE SOURCE s` is another spelling of `ALTER SOURCE s PAUSE`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alter {
     pub kind: ObjectKind,
@@ -143,6 +170,44 @@ pub struct Alter {
 /// What ALTER does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
+    Pause,
+    Resume,
+    /// Looks for new splits at once.
+    Refresh,
+    /// `SET source_rate_limit`: of each live reading.
+    SetSourceRateLimit(RateLimit),
+    /// `SET backfill_rate_limit`: of readings of what was there before.
+    SetBackfillRateLimit(RateLimit),
+    SetParallelism(Parallelism),
+}
+
+/// How fast a reading may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateLimit {
+    /// `DEFAULT`
+    Unlimited,
+    /// Zero stops the reading, as PAUSE does.
+    RowsPerSecond(u64),
+}
+
+/// How many readers share the splits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parallelism {
+    /// `ADAPTIVE` or `DEFAULT`: as many as the machine has cores.
+    Adaptive,
+    Fixed(NonZeroU32),
+}
+
+/// `PAUSE JOB n, …` and `RESUME JOB n, …`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AlterJob {
+    pub jobs: Vec<u64>,
+    pub action: JobAction,
+}
+
+/// What can be done to a job that goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobAction {
     Pause,
     Resume,
 }

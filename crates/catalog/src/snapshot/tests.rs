@@ -9,7 +9,7 @@ use segue_types::{
 };
 
 use crate::{
-    Catalog, CatalogError, ConsumerRef, Object, ObjectKind, ObjectState, RelationKind,
+    Catalog, CatalogError, ConsumerRef, Object, ObjectKind, ObjectState, RelationKind, Settings,
     SourceObject, StageObject, Verb,
 };
 
@@ -37,6 +37,8 @@ pub(crate) fn source(id: u32, name: &str) -> Object {
         depends_on: [].into(),
         state: ObjectState::Ready,
         consumers: Vec::new(),
+        settings: Settings::default(),
+        failure: None,
     }
 }
 

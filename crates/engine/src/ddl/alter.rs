@@ -1,33 +1,131 @@
-//! ALTER … PAUSE and RESUME: durable, so a paused source is still paused after a restart.
+//! ALTER: pausing and resuming, looking for new splits at once, rates and readers. All but the looking is durable, so
+//! what is paused or slowed down still is after a restart.
 
 use std::sync::Arc;
 
-use segue_catalog::{Object, RelationKind, Verb};
+use segue_catalog::{Object, ObjectState, RelationKind, Settings, Verb};
 use segue_coordinate::Event;
-use segue_sql::{Action, Alter};
-use segue_types::{ConsumerId, SqlState, UserError};
+use segue_sql::{Action, Alter, AlterJob, JobAction, Parallelism, RateLimit};
+use segue_types::{ConsumerId, ObjectId, SqlState, UserError};
 
+use super::{stopping, unless_canceled};
+use crate::api::StatementContext;
 use crate::consumer::{Consumer, Subscriber};
 use crate::engine::Engine;
 use crate::world::World;
 
-/// `ALTER {SOURCE|TABLE|MATERIALIZED VIEW} name {PAUSE|RESUME}`
-pub(super) async fn alter(engine: &Engine, alter: Alter) -> Result<(), UserError> {
+/// `ALTER {SOURCE|TABLE|MATERIALIZED VIEW} name …`
+pub(super) async fn alter(
+    engine: &Engine,
+    alter: Alter,
+    context: &StatementContext,
+) -> Result<(), UserError> {
     let kind = super::drop::relation_kind(alter.kind);
-    let name = alter.name.as_str();
-    let id = engine.catalog().resolve_kind(name, kind, Verb::Alter)?.id;
-    let nothing = nothing_reads(alter.action, kind, name);
+    let id = engine.catalog().resolve_kind(alter.name.as_str(), kind, Verb::Alter)?.id;
+    match alter.action {
+        Action::Pause => switch(engine, id, Switch::Pause).await,
+        Action::Resume => switch(engine, id, Switch::Resume).await,
+        Action::Refresh => refresh(engine, id, context).await,
+        Action::SetSourceRateLimit(limit) => {
+            let rate = rows_per_second(limit);
+            set(engine, id, move |settings| settings.source_rows_per_second = rate).await
+        }
+        Action::SetBackfillRateLimit(limit) => {
+            let rate = rows_per_second(limit);
+            set(engine, id, move |settings| settings.backfill_rows_per_second = rate).await
+        }
+        Action::SetParallelism(parallelism) => {
+            let count = match parallelism {
+                Parallelism::Adaptive => None,
+                Parallelism::Fixed(count) => Some(count),
+            };
+            set(engine, id, move |settings| settings.parallelism = count).await
+        }
+    }
+}
+
+/// `PAUSE JOB n, …` and `RESUME JOB n, …`
+pub(super) async fn alter_jobs(engine: &Engine, alter: AlterJob) -> Result<(), UserError> {
+    let to = match alter.action {
+        JobAction::Pause => Switch::Pause,
+        JobAction::Resume => Switch::Resume,
+    };
+    for job in alter.jobs {
+        let id = u32::try_from(job).ok().map(ObjectId);
+        let object = id.and_then(|id| engine.catalog().get(id).map(Arc::clone));
+        let is_job = |object: &Arc<Object>| object.state == ObjectState::Creating;
+        let Some(object) = object.filter(is_job) else { return Err(super::drop::no_job(job)) };
+        switch(engine, object.id, to).await?;
+    }
+    Ok(())
+}
+
+fn rows_per_second(limit: RateLimit) -> Option<u64> {
+    match limit {
+        RateLimit::Unlimited => None,
+        RateLimit::RowsPerSecond(rows) => Some(rows),
+    }
+}
+
+/// Stores a changed setting; every reading that it is about obeys it from now on.
+async fn set(
+    engine: &Engine,
+    id: ObjectId,
+    change: impl FnOnce(&mut Settings) + Send + 'static,
+) -> Result<(), UserError> {
+    super::install(engine, move |world| {
+        let gone = || UserError::new(SqlState::UNDEFINED_TABLE, "the relation has been dropped");
+        let mut object = (**world.catalog.get(id).ok_or_else(gone)?).clone();
+        change(&mut object.settings);
+        world.put_object(object)?;
+        let is_about = |consumer: &&Consumer| {
+            consumer.source.object == id || consumer.subscribers.iter().any(|s| s.object == id)
+        };
+        let readings: Vec<ConsumerId> =
+            world.consumers.values().filter(is_about).map(|consumer| consumer.id).collect();
+        readings.into_iter().for_each(|id| world.set_pace(id));
+        Ok(())
+    })
+    .await
+}
+
+/// Looks for new splits now; returns when what was found is durable.
+async fn refresh(
+    engine: &Engine,
+    id: ObjectId,
+    context: &StatementContext,
+) -> Result<(), UserError> {
+    let ask = move |world: &mut World| {
+        let of = |consumer: &&Consumer| consumer.source.object == id;
+        world.consumers.values().filter(of).filter_map(Consumer::refresh).collect::<Vec<_>>()
+    };
+    let asked = engine.inbox().ask(ask).await.ok_or_else(stopping)?;
+    for answer in asked {
+        // A discovery that ended meanwhile has found all there is.
+        unless_canceled(&context.cancel, async { Ok(answer.await.unwrap_or(())) }).await?;
+    }
+    super::wait::flush(engine).await
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Switch {
+    Pause,
+    Resume,
+}
+
+async fn switch(engine: &Engine, id: ObjectId, to: Switch) -> Result<(), UserError> {
     super::install(engine, move |world| {
         // The newest record: who reads for a view may have changed since the durable one.
-        let Some(object) = world.catalog.get(id).map(Arc::clone) else { return Err(nothing) };
+        let gone = || UserError::new(SqlState::UNDEFINED_TABLE, "the relation has been dropped");
+        let object = Arc::clone(world.catalog.get(id).ok_or_else(gone)?);
         let readings = readings(world, &object);
         if readings.is_empty() {
-            return Err(nothing);
+            return Err(nothing_reads(to, object.relation_kind(), &object.name));
         }
         for id in readings {
-            match alter.action {
-                Action::Pause => pause(world, &object, id)?,
-                Action::Resume => resume(world, &object, id)?,
+            match to {
+                Switch::Pause => pause(world, &object, id)?,
+                Switch::Resume => resume(world, &object, id)?,
             }
         }
         Ok(())
@@ -84,10 +182,10 @@ fn is_shared(world: &World, object: &Object, id: ConsumerId) -> bool {
 }
 
 /// A pause of nothing would be forgotten: what is created later would read on.
-fn nothing_reads(action: Action, kind: RelationKind, name: &str) -> UserError {
-    let verb = match action {
-        Action::Pause => "pause",
-        Action::Resume => "resume",
+fn nothing_reads(to: Switch, kind: RelationKind, name: &str) -> UserError {
+    let verb = match to {
+        Switch::Pause => "pause",
+        Switch::Resume => "resume",
     };
     let message = format!("there is no reading of {kind} \"{name}\" to {verb}");
     let error = UserError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message);

@@ -34,7 +34,16 @@ pub(super) async fn drop_objects(
         segue_sql::DropBehavior::Restrict => DropBehavior::Restrict,
         segue_sql::DropBehavior::Cascade => DropBehavior::Cascade,
     };
-    let order = engine.catalog().plan_drop(&targets, behavior)?;
+    let catalog = engine.catalog();
+    let order = catalog.plan_drop(&targets, behavior)?;
+    let others = order.iter().filter(|id| !targets.contains(id));
+    let names: Vec<String> = others
+        .filter_map(|id| catalog.get(*id))
+        .map(|object| format!("{} \"{}\"", object.relation_kind(), object.name))
+        .collect();
+    if !names.is_empty() {
+        context.notice(format!("drop cascades to {}", names.join(", ")));
+    }
     remove(engine, order).await
 }
 
@@ -48,15 +57,16 @@ pub(super) async fn cancel_jobs(engine: &Engine, cancel: CancelJob) -> Result<()
         match object {
             Some(object) if object.state == ObjectState::Creating => objects.push(object.id),
             _ => {
-                return Err(UserError::new(
-                    SqlState::UNDEFINED_OBJECT,
-                    format!("job {job} does not exist"),
-                )
-                .with_hint("SHOW JOBS lists those that are under way."));
+                return Err(no_job(job));
             }
         }
     }
     remove(engine, objects).await
+}
+
+pub(super) fn no_job(job: u64) -> UserError {
+    UserError::new(SqlState::UNDEFINED_OBJECT, format!("job {job} does not exist"))
+        .with_hint("SHOW JOBS lists those that are under way.")
 }
 
 /// Removes an object whose creation was cancelled or failed, unless somebody has already.

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use segue_catalog::{ConsumerRef, Object, ObjectKind, ObjectState, OnConflict, TableObject};
+use segue_catalog::{
+    ConsumerRef, Object, ObjectKind, ObjectState, OnConflict, Settings, TableObject,
+};
 use segue_plan::stages::{TablePlan, plan_table};
 use segue_sql::{CreateTable, Statement};
 use segue_types::{ObjectId, UserError};
@@ -77,6 +79,8 @@ fn object(
         depends_on: Default::default(),
         state: if source.is_some() { ObjectState::Creating } else { ObjectState::Ready },
         consumers,
+        settings: Settings::default(),
+        failure: None,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use segue_catalog::{Catalog, ConsumerRef, Object, ObjectKind, ObjectState};
+use segue_catalog::{Catalog, ConsumerRef, Object, ObjectKind, ObjectState, Settings};
 use segue_plan::delta::{ViewPlan, plan_view};
 use segue_sql::{CreateView, Statement};
 use segue_types::{ConsumerId, ObjectId, SqlState, UserError};
@@ -42,6 +42,8 @@ pub(super) async fn create_view(
         depends_on: described.depends_on,
         state: ObjectState::Ready,
         consumers: Vec::new(),
+        settings: Settings::default(),
+        failure: None,
     };
     super::install(engine, move |world| world.put_object(object)).await
 }
@@ -136,6 +138,8 @@ fn object(
         depends_on: plan.depends_on.iter().copied().collect::<BTreeSet<_>>(),
         state: if consumers.is_empty() { ObjectState::Ready } else { ObjectState::Creating },
         consumers,
+        settings: Settings::default(),
+        failure: None,
     }
 }
 

@@ -11,6 +11,7 @@ mod rewrite;
 mod scan;
 mod semantics;
 mod snapshot;
+mod source;
 mod state;
 mod threads;
 mod types;
@@ -24,7 +25,7 @@ use segue_types::UserError;
 use sqlparser::ast;
 
 pub(crate) use rewrite::{for_catalog_query, for_query, mentions_catalog};
-pub(crate) use snapshot::{Reading, SnapshotCell};
+pub(crate) use snapshot::{Reading, Returned, SnapshotCell};
 pub(crate) use state::{Identity, session_state};
 
 use crate::errors::user_error;
@@ -46,6 +47,11 @@ impl Planner {
         self.cell.set(reading);
     }
 
+    /// The statement is over.
+    pub(crate) fn rest(&self) {
+        self.cell.rest();
+    }
+
     /// What the running statement reads.
     pub(crate) fn reading(&self) -> Reading {
         self.cell.get()
@@ -58,7 +64,8 @@ impl Planner {
         text: &str,
     ) -> Result<LogicalPlan, UserError> {
         let statement = DataFusionStatement::Statement(Box::new(statement));
-        self.state.statement_to_plan(statement).await.map_err(|error| user_error(&error, text))
+        let planned = threads::plan(Arc::clone(&self.state), statement).await;
+        planned.map_err(|error| user_error(&error, text))
     }
 
     /// The plan of a query.
@@ -77,6 +84,7 @@ impl Planner {
         running: &Running,
     ) -> Result<SendableRecordBatchStream, UserError> {
         let text = &running.text;
+        self.cell.begin(running);
         let mut state = self.state.as_ref().clone();
         // now() is the time of the statement, not of the session.
         state.mark_start_execution();
