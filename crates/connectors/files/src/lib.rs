@@ -3,7 +3,7 @@
 //! | word | here |
 //! |---|---|
 //! | split | one file, named by its path below the root |
-//! | position | byte offset of a record (JSON, CSV) or row number (Parquet) |
+//! | position | byte offset of a record (JSON, CSV; inside of a compressed file) or row number (Parquet) |
 //! | identity | root, pattern, and for a bounded read a digest of the manifest |
 //!
 //! A bounded read pins a manifest (path, size, e-tag, rows) and seals it. Invariant: no byte of a
@@ -19,6 +19,7 @@ mod parquet;
 mod pin;
 mod stage;
 mod text;
+mod unpack;
 
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;

@@ -5,8 +5,8 @@
 //! thread outlives every other holder.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -44,8 +44,8 @@ pub(crate) struct Shared {
     /// The client that asks: on a connection of its own, for a broker answers one request of a connection
     /// after the other, and a fetch that waits for records would hold up every question.
     pub(crate) questions: Link,
-    /// The same for what is not committed; made when it is first asked.
-    uncommitted: OnceLock<Link>,
+    /// Partitions of which it was said, if there was something to say, what an open transaction hides.
+    told_hidden: Mutex<BTreeSet<i32>>,
     pub(crate) settings: Settings,
     pub(crate) sentinel: Sentinel,
     pub(crate) config: ReadConfig,
@@ -107,7 +107,7 @@ impl Shared {
             active: Mutex::default(),
             link,
             questions,
-            uncommitted: OnceLock::new(),
+            told_hidden: Mutex::default(),
             settings,
             config,
             projection,
@@ -208,17 +208,13 @@ impl Shared {
         Ok(Enumeration { splits, sealed })
     }
 
-    /// The last stable offset; says so when an open transaction hides what lies behind it.
+    /// The last stable offset; says so, once, when an open transaction hides what lies behind it.
     fn stable_end(&self, partition: i32) -> Result<i64, ConnectError> {
         let end = self.edge(partition, Ask::End)?;
-        let uncommitted = match self.uncommitted.get() {
-            Some(link) => link,
-            None => {
-                let link = Link::new(&self.settings, Purpose::UncommittedQuestions)?;
-                self.uncommitted.get_or_init(|| link)
-            }
-        };
-        tell_hidden(&self.questions, uncommitted, &[partition])?;
+        if self.told_hidden.lock().insert(partition) {
+            let uncommitted = Link::new(&self.settings, Purpose::UncommittedQuestions)?;
+            tell_hidden(&self.questions, &uncommitted, &[partition])?;
+        }
         Ok(end)
     }
 

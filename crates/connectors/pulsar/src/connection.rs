@@ -207,7 +207,7 @@ impl Connection {
         }
         while let Some((command, rest)) = self.take_frame()? {
             if command.kind == kind::PING {
-                self.pong();
+                self.pong()?;
             } else if let Some(sent) = self.sort(command, rest)? {
                 return Ok(Some(sent));
             }
@@ -216,11 +216,12 @@ impl Connection {
     }
 
     /// Answers without waiting: should the socket be full, the broker asks again.
-    fn pong(&mut self) {
+    fn pong(&self) -> Result<(), ConnectError> {
         let pong = BaseCommand { kind: kind::PONG, pong: Some(Empty {}), ..BaseCommand::default() };
         let frame = encoded(&pong);
-        if let Ok(sent) = self.stream.try_write(&frame) {
-            assert_eq!(sent, frame.len(), "a socket takes a few bytes whole or not at all");
+        match self.stream.try_write(&frame) {
+            Ok(sent) if sent < frame.len() => Err(self.unreachable("the connection is stuck")),
+            Ok(_) | Err(_) => Ok(()),
         }
     }
 
@@ -259,7 +260,7 @@ impl Connection {
     async fn frame(&mut self) -> Result<(BaseCommand, Bytes), ConnectError> {
         loop {
             match self.take_frame()? {
-                Some((command, _)) if command.kind == kind::PING => self.pong(),
+                Some((command, _)) if command.kind == kind::PING => self.pong()?,
                 Some(frame) => return Ok(frame),
                 None => self.fill().await?,
             }
