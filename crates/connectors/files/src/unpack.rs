@@ -1,8 +1,8 @@
 //! Compressed files: unpacked as a whole into a scratch file, so that positions are byte offsets of what is inside and
 //! reading can go on at any of them.
 //!
-//! A file is compressed if its name says so: `.gz` or `.zst`. Invariant: a scratch file has no name, so it is gone with its
-//! last reader, however that ends.
+//! A file is compressed if its name says so: `.gz` or `.zst`. Invariant: a scratch file has no name, so it is gone with
+//! its last reader, however that ends.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
