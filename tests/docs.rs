@@ -10,16 +10,18 @@ use segue_connector_files::FilesConnector;
 use segue_connector_kafka::KafkaConnector;
 use segue_connector_nats::NatsConnector;
 use segue_connector_postgres::PostgresConnector;
+use segue_connector_pulsar::PulsarConnector;
 use segue_plan::tables::{connector_rows, support_matrix};
 use segue_testkit::segue::{Segue, repository};
 
 fn registry() -> Registry {
-    let connectors: [Arc<dyn Connector>; 5] = [
+    let connectors: [Arc<dyn Connector>; 6] = [
         Arc::new(DatagenConnector),
         Arc::new(FilesConnector),
         Arc::new(KafkaConnector),
         Arc::new(NatsConnector),
         Arc::new(PostgresConnector),
+        Arc::new(PulsarConnector),
     ];
     Registry::new(connectors)
 }
@@ -69,7 +71,10 @@ async fn the_examples_of_the_sql_reference_run() {
         let statements = segue_sql::parse(&example).expect(&example);
         parsed += statements.len();
         // Those of other servers, and of files that are not here, are only read.
-        if ["kafka", "nats", "postgres", "/data/"].iter().any(|word| example.contains(word)) {
+        if ["kafka", "nats", "postgres", "pulsar", "/data/"]
+            .iter()
+            .any(|word| example.contains(word))
+        {
             continue;
         }
         client.batch_execute(&example).await.unwrap_or_else(|error| panic!("{example}\n{error:?}"));
