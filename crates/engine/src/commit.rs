@@ -22,7 +22,7 @@ use segue_types::{Epoch, ObjectId};
 use crate::api::Published;
 use crate::inbox::{Inbox, Message};
 use crate::status::CheckpointStatus;
-use crate::world::{ObjectWrite, WhenDurable, World};
+use crate::world::{DroppedConsumer, ObjectWrite, WhenDurable, World};
 
 /// One that commits and one behind it. With both under way the next seal waits, and so merges what comes.
 const IN_FLIGHT_MAX: usize = 2;
@@ -92,6 +92,9 @@ impl Committer {
         let completes_stage = seal_consumers(world, epoch, &mut commit);
         let pending = std::mem::take(&mut world.pending);
         write_objects(pending.objects, &mut commit);
+        for DroppedConsumer(consumer) in pending.dropped {
+            commit.delete_consumer(consumer);
+        }
         for manifest in pending.captures {
             commit.publish_capture(manifest);
         }
@@ -158,12 +161,13 @@ fn seal_relations(world: &mut World) -> (HashMap<ObjectId, RelationVersion>, Vec
             continue;
         }
         relation.dirty = false;
+        // Rows that are not maintained any more are shown to nobody.
         if relation.failed.is_some() {
-            versions.extend(world.published.relations.get(id).map(|last| (*id, last.clone())));
             continue;
         }
         states.extend(relation.dataflow.seal());
         versions.insert(*id, relation.dataflow.version());
+        relation.weigh();
     }
     (versions, states)
 }
@@ -189,12 +193,7 @@ fn write_objects(objects: impl IntoIterator<Item = (ObjectId, ObjectWrite)>, com
     for (id, write) in objects {
         match write {
             ObjectWrite::Put(object) => commit.put_object(id, object.encode()),
-            ObjectWrite::Delete { consumers } => {
-                for consumer in consumers {
-                    commit.delete_consumer(consumer);
-                }
-                commit.drop_object(id);
-            }
+            ObjectWrite::Delete => commit.drop_object(id),
         }
     }
 }

@@ -323,6 +323,11 @@ impl Dataflow {
         Ok(deltas)
     }
 
+    /// The same dataflow, with nothing in it.
+    pub fn emptied(&self) -> Dataflow {
+        Dataflow::new(self.object, self.spec.clone())
+    }
+
     /// What the relation holds now.
     pub fn version(&mut self) -> RelationVersion {
         match &mut self.relation {

@@ -13,7 +13,7 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::datasource::MemTable;
 use datafusion::prelude::SessionContext;
 use proptest::prelude::*;
-use segue_catalog::{Catalog, Object, ObjectKind, ObjectState, OnConflict, TableObject};
+use segue_catalog::{Catalog, Object, ObjectKind, ObjectState, OnConflict, Settings, TableObject};
 use segue_flow::{Dataflow, Delta, StepInput};
 use segue_plan::delta::{ViewPlan, plan_view};
 use segue_sql::Statement;
@@ -90,6 +90,8 @@ fn plan(sql: &str) -> ViewPlan {
         depends_on: Default::default(),
         state: ObjectState::Ready,
         consumers: Vec::new(),
+        settings: Settings::default(),
+        failure: None,
     };
     let catalog = Catalog::default().with(table).expect("the first object");
     let statement = segue_sql::parse(sql).expect("valid SQL").pop();

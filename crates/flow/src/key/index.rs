@@ -24,6 +24,8 @@ struct Entry {
 pub(crate) const NO_SLOT: u32 = u32::MAX;
 const EMPTY: Entry = Entry { hash: 0, slot: NO_SLOT };
 const ENTRIES_MIN: usize = 8;
+/// A table that is less than one part in this many full is made smaller.
+const SHRINK_FACTOR: usize = 16;
 /// Lookups whose cache misses are awaited together.
 const BLOCK: usize = 64;
 
@@ -172,7 +174,17 @@ impl Index {
             at = self.after(at);
         }
         self.entries[gap] = EMPTY;
+        self.shrink();
         Some(slot)
+    }
+
+    /// Gives memory back when little is left of what there was; far from growing, so that neither follows the other.
+    fn shrink(&mut self) {
+        if self.entries.len() > ENTRIES_MIN && self.len * SHRINK_FACTOR < self.entries.len() {
+            let former = std::mem::take(&mut self.entries);
+            self.reserve(self.len);
+            former.into_iter().filter(|entry| entry.slot != NO_SLOT).for_each(|e| self.place(e));
+        }
     }
 
     /// About how much memory it takes.

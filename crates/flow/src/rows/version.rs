@@ -69,6 +69,11 @@ impl Versions {
         self.number += 1;
         self.pin = Arc::new(());
         self.pins.push_back((self.number, Arc::downgrade(&self.pin)));
+        self.oldest()
+    }
+
+    /// The oldest number that is still in use; there is one after the first version.
+    pub(super) fn oldest(&mut self) -> u64 {
         while self.pins.front().is_some_and(|(_, pin)| pin.strong_count() == 0) {
             self.pins.pop_front();
         }
@@ -152,7 +157,11 @@ impl Rows {
             && unchanged
             && newest.inner.row_count == self.row_count
         {
-            return newest.clone();
+            let newest = newest.clone();
+            // Former versions may have gone since the newest was made.
+            let oldest = self.versions.oldest();
+            self.index.write().exhume(oldest);
+            return newest;
         }
         let oldest = self.versions.advance();
         self.index.write().exhume(oldest);
