@@ -10,8 +10,8 @@
 
 use std::borrow::Cow;
 
-use arrow::array::{Array, ArrayRef, RecordBatch, UInt32Array};
-use arrow::compute::take_record_batch;
+use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
+use arrow::compute::take_arrays;
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use arrow::ipc::reader::StreamReader;
@@ -81,8 +81,12 @@ impl Part {
         match &self.picked {
             None => Cow::Borrowed(&self.rows),
             Some(picked) => {
-                let rows = take_record_batch(&self.rows, picked);
-                Cow::Owned(rows.expect("rows are picked from the batch"))
+                // The parts of an aggregate without keys may have no columns.
+                let options = RecordBatchOptions::new().with_row_count(Some(picked.len()));
+                let columns = take_arrays(self.rows.columns(), picked, None);
+                let columns = columns.expect("rows are picked from the batch");
+                let rows = RecordBatch::try_new_with_options(self.rows.schema(), columns, &options);
+                Cow::Owned(rows.expect("each column is as long as what is picked"))
             }
         }
     }
