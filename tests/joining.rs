@@ -5,131 +5,15 @@
 
 mod support;
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
+use std::sync::Arc;
 use std::time::Duration;
 
 use segue_testkit::kafka::KafkaServer;
 use segue_testkit::postgres::PostgresServer;
 use segue_testkit::segue::Segue;
 use segue_testkit::wait::{wait_for, wait_for_async};
-use support::{DEADLINE, Orders, Random, Writer, money, rows, segue};
-use tokio_postgres::Client;
-
-const PARTITIONS: i32 = 4;
-const HISTORY: i64 = 5_000;
-
-/// A producer that never stops by itself, and the truth about what it wrote.
-struct Producer {
-    truth: Arc<Mutex<Orders>>,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Producer {
-    /// Changes orders in batches, one after the other, for as long as nobody stops it.
-    fn start(kafka: &Arc<KafkaServer>, topic: &str, truth: Orders, mut writer: Writer) -> Producer {
-        let truth = Arc::new(Mutex::new(truth));
-        let stop = Arc::new(AtomicBool::new(false));
-        let (shared, stopped) = (Arc::clone(&truth), Arc::clone(&stop));
-        let (kafka, topic) = (Arc::clone(kafka), topic.to_owned());
-        let thread = std::thread::spawn(move || {
-            while !stopped.load(Ordering::Relaxed) {
-                let mut truth = shared.lock().expect("no holder panics");
-                writer.change(&mut truth, &kafka, &topic, 200);
-            }
-        });
-        Producer { truth, stop, thread: Some(thread) }
-    }
-
-    fn stop(mut self) -> Orders {
-        self.stop.store(true, Ordering::Relaxed);
-        self.thread.take().expect("it is stopped once").join().expect("the producer did not panic");
-        self.truth.lock().expect("no holder panics").clone()
-    }
-}
-
-impl Drop for Producer {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-    }
-}
-
-/// A source of three stages over these systems, history and the range included.
-async fn source(
-    postgres: &PostgresServer,
-    kafka: &KafkaServer,
-    topic: &str,
-) -> (String, Orders, Writer) {
-    let mut truth = Orders::history(HISTORY);
-    truth.write_to(postgres, topic).await;
-    kafka.create_topic(topic, PARTITIONS, &[]);
-    let mut writer = Writer::new(11, HISTORY, 4);
-    writer.change(&mut truth, kafka, topic, 3_000);
-    let (postgres, bootstrap) = (postgres.url(), kafka.bootstrap());
-    let broker = format!(
-        "connector = 'kafka', properties.bootstrap.server = '{bootstrap}', topic = '{topic}'"
-    );
-    let statement = format!(
-        "CREATE SOURCE orders (order_id BIGINT, customer BIGINT, amount NUMERIC(12,2), \
-         PRIMARY KEY (order_id)) WITH STAGES (\
-         history WITH (connector = 'postgres', url = '{postgres}', \
-         query = 'SELECT order_id, customer, amount FROM {topic}'), \
-         range WITH ({broker}) FORMAT UPSERT ENCODE JSON \
-         START AT OFFSETS '{{\"0\": 0, \"1\": 0, \"2\": 0, \"3\": 0}}' STOP AT LATEST, \
-         live WITH ({broker}) FORMAT UPSERT ENCODE JSON)"
-    );
-    (statement, truth, writer)
-}
-
-/// The `n`th view: its definition, and what it shows when `truth` holds.
-fn view(n: usize, truth: &Orders) -> (String, String, Vec<Vec<String>>) {
-    let name = format!("v{n}");
-    let (body, order, expected) = match n % 3 {
-        0 => (
-            "SELECT customer, COUNT(*) AS orders, SUM(amount) AS amount FROM orders GROUP BY customer",
-            "customer",
-            truth.by_customer(),
-        ),
-        1 => ("SELECT COUNT(*) AS n FROM orders", "n", vec![vec![truth.0.len().to_string()]]),
-        _ => {
-            let row = |(id, (_, cents)): (&i64, &(i64, i64))| vec![id.to_string(), money(*cents)];
-            let rows = truth.0.iter().map(row).collect();
-            ("SELECT order_id, amount FROM orders", "order_id", rows)
-        }
-    };
-    let create = format!("CREATE MATERIALIZED VIEW {name} AS {body}");
-    (create, format!("SELECT * FROM {name} ORDER BY {order}"), expected)
-}
-
-async fn expect_view(client: &Client, n: usize, truth: &Orders) {
-    let (_, select, expected) = view(n, truth);
-    let mut last = Vec::new();
-    let deadline = std::time::Instant::now() + DEADLINE;
-    wait_for_async("a view to show the truth", DEADLINE + Duration::from_secs(10), async || {
-        last = rows(client, &select).await;
-        if std::time::Instant::now() > deadline {
-            let differs = expected.iter().zip(&last).find(|(a, b)| a != b);
-            let splits = rows(client, "SELECT * FROM segue.splits").await;
-            let (has, wants) = (last.len(), expected.len());
-            panic!(
-                "v{n} has {has} rows of {wants}; first difference {differs:?}; splits {splits:?}"
-            );
-        }
-        (last == expected).then_some(())
-    })
-    .await;
-}
-
-/// Waits until one consumer reads the source for all of its views.
-async fn expect_one_reading(client: &Client) {
-    wait_for_async("all views to share one reading", DEADLINE, async || {
-        let sql = "SELECT DISTINCT consumer FROM segue.stages WHERE source = 'orders'";
-        (rows(client, sql).await.len() == 1).then_some(())
-    })
-    .await;
-}
+use support::views::{Producer, expect_one_reading, expect_view, source, view};
+use support::{DEADLINE, Orders, Random, rows, segue};
 
 /// Runs a statement; after a death of the server it goes on by itself, and is waited for.
 async fn run(segue: &mut Segue, statement: &str) {
@@ -230,4 +114,80 @@ async fn a_view_can_pause_alone_and_the_first_one_can_go_while_the_others_read_o
     assert_eq!(rows(&client, consumers).await, Vec::<Vec<String>>::new());
     client.batch_execute(&view(0, &truth).0).await.expect("the name is free");
     expect_view(&client, 0, &truth).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn views_that_join_while_the_first_is_still_in_the_history_wait_for_it_and_meet() {
+    let (postgres, kafka) = (PostgresServer::start(), Arc::new(KafkaServer::start()));
+    let (create, mut truth, mut writer) = source(&postgres, &kafka, "early").await;
+    let mut segue = segue();
+    let client = segue.connect().await;
+    client.batch_execute(&create).await.expect("the source is new");
+    let run = async |client: &tokio_postgres::Client, sql: &str| {
+        client.batch_execute(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+    };
+    run(&client, "ALTER SOURCE orders SET backfill_rate_limit = 0").await;
+    run(&client, "SET background_ddl = true").await;
+    run(&client, &view(0, &truth).0).await;
+    run(&client, "ALTER MATERIALIZED VIEW v0 SET backfill_rate_limit = 0").await;
+    run(&client, "ALTER SOURCE orders SET backfill_rate_limit = DEFAULT").await;
+    run(&client, &view(1, &truth).0).await;
+    run(&client, &view(2, &truth).0).await;
+    // They come to the end of the history before the first one has begun, and wait there.
+    let waiting = "SELECT count(*) FROM segue.stages WHERE stage = 'range' AND phase = 'committed'";
+    let wait_there = async |client: &tokio_postgres::Client| {
+        wait_for_async("two views to wait", DEADLINE, async || {
+            (rows(client, waiting).await == [["2"]]).then_some(())
+        })
+        .await;
+    };
+    wait_there(&client).await;
+    segue.kill();
+    segue.start_again();
+    let client = segue.connect().await;
+    wait_there(&client).await;
+    assert_eq!(rows(&client, "SELECT count(*) FROM segue.jobs").await, [["3"]]);
+    writer.change(&mut truth, &kafka, "early", 500);
+    run(&client, "ALTER MATERIALIZED VIEW v0 SET backfill_rate_limit = DEFAULT").await;
+    run(&client, "WAIT").await;
+    for n in 0..3 {
+        expect_view(&client, n, &truth).await;
+    }
+    expect_one_reading(&client).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_canceled_join_leaves_nothing_and_holds_nobody_up() {
+    let (postgres, kafka) = (PostgresServer::start(), Arc::new(KafkaServer::start()));
+    let (create, truth, writer) = source(&postgres, &kafka, "canceled").await;
+    let segue = segue();
+    let client = segue.connect().await;
+    client.batch_execute(&create).await.expect("the source is new");
+    client.batch_execute(&view(0, &truth).0).await.expect("the view is new");
+    let producer = Producer::start(&kafka, "canceled", truth, writer);
+    let mut random = Random(9);
+    for n in 1..8 {
+        let cancel = client.cancel_token();
+        let statement = view(n, &Orders::default()).0;
+        let wait = Duration::from_millis(random.below(120));
+        let canceling = tokio::spawn(async move {
+            tokio::time::sleep(wait).await;
+            cancel.cancel_query(tokio_postgres::NoTls).await
+        });
+        let created = client.batch_execute(&statement).await;
+        canceling.await.expect("no panic").expect("a cancel request is taken");
+        let exists = format!("SELECT count(*) FROM pg_class WHERE relname = 'v{n}'");
+        let expected = if created.is_ok() { "1" } else { "0" };
+        // A cancel that came late hits the next statement.
+        wait_for_async("an answer", DEADLINE, async || {
+            let found = support::try_rows(&client, &exists).await.ok()?;
+            assert_eq!(found, [[expected]], "{created:?}");
+            Some(())
+        })
+        .await;
+    }
+    let truth = producer.stop();
+    expect_view(&client, 0, &truth).await;
+    expect_one_reading(&client).await;
+    assert_eq!(rows(&client, "SELECT count(*) FROM segue.jobs").await, [["0"]]);
 }
