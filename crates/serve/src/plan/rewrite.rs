@@ -167,6 +167,11 @@ fn array_of_query(expr: &mut Expr) {
         *expr = options;
         return;
     }
+    if is_of_policies(select) {
+        let none = segue_sql::parse_expression("CAST(NULL AS TEXT[])");
+        *expr = *none.expect("our own text is an expression").tree;
+        return;
+    }
     let Some(SelectItem::UnnamedExpr(item) | SelectItem::ExprWithAlias { expr: item, .. }) =
         select.projection.first()
     else {
@@ -179,6 +184,13 @@ fn array_of_query(expr: &mut Expr) {
         select.projection = vec![SelectItem::UnnamedExpr(aggregate)];
     }
     *expr = Expr::Subquery(query);
+}
+
+/// There are no policies, and what psql makes of them is deeper than DataFusion can look.
+fn is_of_policies(select: &Select) -> bool {
+    let [from] = select.from.as_slice() else { return false };
+    matches!(&from.relation, TableFactor::Table { name, .. }
+        if name.to_string().to_ascii_lowercase().ends_with("pg_policy"))
 }
 
 fn options_of(select: &Select) -> Option<Expr> {
