@@ -1,6 +1,6 @@
 //! The support matrix in docs/ is what the planner's tables say of the connectors that the server has.
 //!
-//! `UPDATE_DOCS=1` writes the page anew. The examples of docs/sql.md are statements, and run.
+//! `UPDATE_DOCS=1` writes the page anew. The examples of docs/sql.md and docs/operations.md are statements, and run.
 
 use std::sync::Arc;
 
@@ -63,11 +63,12 @@ fn examples(page: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn the_examples_of_the_sql_reference_run() {
-    let page = std::fs::read_to_string(repository().join("docs/sql.md")).expect("it is there");
+    let pages = ["docs/sql.md", "docs/operations.md"]
+        .map(|page| std::fs::read_to_string(repository().join(page)).expect("it is there"));
     let segue = Segue::start(env!("CARGO_BIN_EXE_segue"));
     let client = segue.connect().await;
     let (mut run, mut parsed) = (0, 0);
-    for example in examples(&page) {
+    for example in pages.iter().flat_map(|page| examples(page)) {
         let statements = segue_sql::parse(&example).expect(&example);
         parsed += statements.len();
         // Those of other servers, and of files that are not here, are only read.
