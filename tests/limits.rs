@@ -261,7 +261,7 @@ async fn two_hundred_clients_are_served_and_one_beyond_the_maximum_is_told_so() 
     client
         .batch_execute(
             "CREATE TABLE t (k BIGINT PRIMARY KEY, v BIGINT); \
-             INSERT INTO t SELECT value, value * 2 FROM generate_series(1, 1000)",
+             INSERT INTO t SELECT g, g * 2 FROM generate_series(1, 1000) g",
         )
         .await
         .expect("the table is filled");

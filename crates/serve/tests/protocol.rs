@@ -10,7 +10,7 @@ use tokio_postgres::types::Type;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
 const LONG: &str = "SELECT count(*) FROM generate_series(1, 1000000) a, generate_series(1, 1000000) b \
-                    WHERE a.value + b.value = 3";
+                    WHERE a.a + b.b = 3";
 
 /// The SQLSTATE of a failed statement.
 fn state_of(error: &tokio_postgres::Error) -> &str {
@@ -131,8 +131,10 @@ async fn a_portal_gives_its_rows_in_portions() {
     let server = Server::start(ServeConfig::default()).await;
     let mut client = server.connect().await;
     let block = client.transaction().await.expect("a block");
-    let statement =
-        block.prepare("SELECT value FROM generate_series(1, 2500)").await.expect("prepared");
+    let statement = block
+        .prepare("SELECT generate_series FROM generate_series(1, 2500)")
+        .await
+        .expect("prepared");
     let portal = block.bind(&statement, &[]).await.expect("bound");
     let mut sizes = Vec::new();
     loop {

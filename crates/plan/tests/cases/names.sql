@@ -64,6 +64,7 @@ CREATE SOURCE s (a int, PRIMARY KEY (a, a)) WITH (connector = 'files', path = 'x
 CREATE SOURCE s (a int DEFAULT 1) WITH (connector = 'files', path = 'x');
 --> ERROR 0A000 column "a": a DEFAULT other than NULL is not supported
 --> AT a int DEFAULT 1) WITH (connector = 'files', path = 'x');
+--> HINT What a stage lacks is NULL; only tables without stages have defaults.
 CREATE SOURCE s (a int DEFAULT NULL, WATERMARK FOR a AS a - 1) WITH (connector = 'files', path = 'x');
 --> COLUMNS a integer
 --> STAGE s: files, bounded append, Plain native, start Earliest, stop None, key [], DeadLetter, options {"path": "x"}

@@ -13,8 +13,8 @@ CREATE TABLE t (a int) ON CONFLICT DO NOTHING;
 --> AT t (a int) ON CONFLICT DO NOTHING;
 --> HINT Declare the PRIMARY KEY by which rows are in conflict.
 CREATE TABLE t (a int DEFAULT 7);
---> ERROR 0A000 column "a": a DEFAULT other than NULL is not supported
---> AT a int DEFAULT 7);
+--> Overwrite Mutable
+--> COLUMNS a integer
 CREATE TABLE t (a int, a int);
 --> ERROR 42701 column "a" specified more than once
 --> AT a int);

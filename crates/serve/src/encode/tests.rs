@@ -122,7 +122,7 @@ fn times_are_printed_in_iso_style_and_in_the_zone_of_the_session() {
     let zoned: ArrayRef =
         Arc::new(TimestampMicrosecondArray::from(moments).with_timezone("+00:00"));
     let field = SqlType::Timestamptz.field("c", true);
-    assert_eq!(text(&field, Arc::clone(&zoned))[1], "2024-02-29 00:00:00.5+00:00");
+    assert_eq!(text(&field, Arc::clone(&zoned))[1], "2024-02-29 00:00:00.5+00");
     let kolkata = Zone::parse("Asia/Kolkata").expect("a zone");
     assert_eq!(text_in(kolkata, &field, &zoned)[1], "2024-02-29 05:30:00.5+05:30");
 }

@@ -133,10 +133,17 @@ ALTER SOURCE s SET colour = 5;
 --> AT SET colour = 5;
 --> HINT Drop it and create it again.
 CREATE INDEX i ON t (a, b DESC); CREATE UNIQUE INDEX IF NOT EXISTS i ON public.t USING btree (lower(a)) INCLUDE (b) DISTRIBUTED BY (a); CREATE INDEX ON t (a) DISTRIBUTED BY a;
---> ?
+--> CREATE INDEX i ON t (a, b DESC)
+--> CREATE INDEX IF NOT EXISTS i ON t (lower(a)) INCLUDE (b) DISTRIBUTED BY (a)
+--> CREATE INDEX ON t (a) DISTRIBUTED BY (a)
 DROP INDEX i; DROP INDEX IF EXISTS i, j CASCADE;
---> ?
+--> DROP INDEX i
+--> DROP INDEX IF EXISTS i, j
 CREATE INDEX i ON t;
---> ?
+--> ERROR 42601 syntax error at or near ";"
+--> AT ;
+--> DETAIL Expected "(".
 CREATE INDEX i;
---> ?
+--> ERROR 42601 syntax error at or near ";"
+--> AT ;
+--> DETAIL Expected ON.
