@@ -610,6 +610,36 @@ async fn ctrl_c_ends_a_statement_promptly_and_leaves_nothing_of_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_select_from_a_source_ends_with_ctrl_c_or_with_the_broker_and_leaves_no_reader() {
+    let kafka = KafkaServer::start();
+    kafka.create_topic("t", 1, &[]);
+    append(&kafka, "t", 0, &["{\"x\":1}"]);
+    let segue = segue();
+    let client = segue.connect().await;
+    let slow = numbers_after("s", SLOW_HISTORY, &topic(&kafka, "t"));
+    let live = numbers_of("live", &topic(&kafka, "t"));
+    client.batch_execute(&format!("{slow}; {live}")).await.expect("created");
+    assert_eq!(rows(&client, "SELECT x FROM live").await.concat(), ["1"]);
+
+    let no_reader = || kafka_threads(&segue).is_empty().then_some(());
+    wait_for("the threads of Kafka to end", DEADLINE, no_reader);
+    let select = "SELECT sum(x) FROM s";
+    let selecting = Running::start(&segue, select).await;
+    wait_for("the horizon to be asked", DEADLINE, || no_reader().is_none().then_some(()));
+    selecting.expect_canceled_promptly().await;
+    wait_for("the threads of Kafka to end", DEADLINE, no_reader);
+
+    kafka.stop();
+    let selecting = Running::start(&segue, select).await;
+    wait_for("the broker to be asked", DEADLINE, || no_reader().is_none().then_some(()));
+    selecting.expect_canceled_promptly().await;
+    let error = Running::start(&segue, "SELECT x FROM live").await.error().await;
+    assert_eq!(error.code().code(), "08006", "{error:?}");
+    wait_for("the threads of Kafka to end", DEADLINE, no_reader);
+    assert_eq!(rows(&client, "SELECT count(*) FROM segue.jobs").await.concat(), ["0"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sigterm_under_load_exits_0_and_loses_nothing_though_the_database_is_gone_for_ever() {
     let postgres = PostgresServer::start();
     KAFKA.create_topic("load", 1, &[]);

@@ -2,6 +2,8 @@
 //! apart from everything that Segue does.
 #![allow(dead_code, reason = "each test file uses the part that it needs")]
 
+pub mod views;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -18,6 +18,8 @@ use crate::{Outcome, Run};
 const STEP_ROWS: usize = 65_536;
 const KEYS: u64 = 1_000_000;
 const ROWS_MAX: usize = 4_000_000;
+/// As many rows as come in 150 ms at a million in a second.
+const STEPS_OF_AN_EPOCH: usize = 2;
 
 pub(crate) fn bench(run: &Run) -> Outcome {
     let steps = run.rows.min(ROWS_MAX) / STEP_ROWS;
@@ -27,22 +29,78 @@ pub(crate) fn bench(run: &Run) -> Outcome {
     println!("{rows} rows, {KEYS} keys, {STEP_ROWS} rows a step, COUNT, SUM and AVG");
     rate("speed of light: a bare hash table of sums", rows, measure(|| bare_sums(&batches)).1);
 
-    let inserts = batches.iter().map(|batch| Delta::inserts(batch.clone())).collect();
-    let before = resident_bytes();
-    let mut dataflow = aggregate(InputKind::AppendOnly);
-    rate("insert-only", rows, measure(|| step(&mut dataflow, inserts)).1);
-    memory(&mut dataflow, resident_bytes() - before);
-    let (blobs, spent) = measure(|| dataflow.seal());
-    let bytes: usize = blobs.iter().map(|blob| blob.bytes.len()).sum();
-    println!("    first seal: {:.1} MB in {:.1} ms", bytes as f64 / 1e6, millis(spent.wall));
-    drop((dataflow, blobs));
+    let inserts: Vec<Delta> = batches.iter().map(|batch| Delta::inserts(batch.clone())).collect();
+    let removals = half_removals(&batches);
+    for (how, run) in [("changes put out", step as Step), ("nobody reads the changes", absorb)] {
+        let before = resident_bytes();
+        let mut dataflow = aggregate(InputKind::AppendOnly);
+        let what = format!("insert-only, {how}");
+        rate(&what, rows, measure(|| steps_of(&mut dataflow, &inserts, run)).1);
+        memory(&mut dataflow, resident_bytes().saturating_sub(before));
+        seals(&mut dataflow, &inserts);
+        drop(dataflow);
 
-    let mut dataflow = aggregate(InputKind::Changelog);
-    step(&mut dataflow, batches.iter().map(|batch| Delta::inserts(batch.clone())).collect());
-    let changes = half_removals(&batches);
-    let rows = changes.len() * STEP_ROWS;
-    rate("half of the rows removals", rows, measure(|| step(&mut dataflow, changes)).1);
+        let mut dataflow = aggregate(InputKind::Changelog);
+        steps_of(&mut dataflow, &inserts, run);
+        let what = format!("half of the rows removals, {how}");
+        let changes = removals.len() * STEP_ROWS;
+        rate(&what, changes, measure(|| steps_of(&mut dataflow, &removals, run)).1);
+    }
     Ok(())
+}
+
+type Step = fn(&mut Dataflow, Delta);
+
+fn step(dataflow: &mut Dataflow, delta: Delta) {
+    black_box(dataflow.step(vec![(0, StepInput::Delta(delta))]).expect("valid rows"));
+}
+
+fn absorb(dataflow: &mut Dataflow, delta: Delta) {
+    dataflow.absorb(vec![(0, StepInput::Delta(delta))]).expect("valid rows");
+}
+
+/// Steps, and a version of the relation as often as an epoch would take one, held until the next.
+fn steps_of(dataflow: &mut Dataflow, deltas: &[Delta], step: Step) {
+    let mut version = dataflow.version();
+    for epoch in deltas.chunks(STEPS_OF_AN_EPOCH) {
+        epoch.iter().for_each(|delta| step(dataflow, delta.clone()));
+        version = dataflow.version();
+    }
+    black_box(version.row_count());
+}
+
+/// What of an epoch is done between two steps, when every group is new, and when few are dirty.
+fn seals(dataflow: &mut Dataflow, inserts: &[Delta]) {
+    let mut seal = |what: &str| {
+        let (blobs, sealed) = measure(|| dataflow.seal());
+        let (version, published) = measure(|| dataflow.version());
+        let encode = || blobs.iter().map(|blob| blob.encode().bytes.len()).sum::<usize>();
+        let (bytes, encoded) = measure(encode);
+        println!(
+            "    {what}: gathered in {:.1} ms, published in {:.1} ms, {:.1} MB encoded in {:.1} ms",
+            millis(sealed.cpu),
+            millis(published.cpu),
+            bytes as f64 / 1e6,
+            millis(encoded.cpu),
+        );
+        drop(version);
+    };
+    seal("first epoch (CPU)");
+    let mut versions = Vec::new();
+    for (number, delta) in inserts.iter().take(6).enumerate() {
+        step(dataflow, delta.clone());
+        let (blobs, sealed) = measure(|| dataflow.seal());
+        let (version, published) = measure(|| dataflow.version());
+        versions = vec![(blobs, version)];
+        println!(
+            "    epoch {} of {} rows: gathered in {:.1} ms, published in {:.1} ms",
+            number + 2,
+            delta.len(),
+            millis(sealed.cpu),
+            millis(published.cpu),
+        );
+    }
+    drop(versions);
 }
 
 fn memory(dataflow: &mut Dataflow, resident: usize) {
@@ -60,12 +118,6 @@ fn memory(dataflow: &mut Dataflow, resident: usize) {
         "    resident memory grew by {:.1} bytes a group, relation included",
         resident as f64 / groups as f64
     );
-}
-
-fn step(dataflow: &mut Dataflow, deltas: Vec<Delta>) {
-    for delta in deltas {
-        black_box(dataflow.step(vec![(0, StepInput::Delta(delta))]).expect("valid rows"));
-    }
 }
 
 /// Every step brings new rows and takes back those of the step before.

@@ -36,7 +36,11 @@ impl Instance {
             Arc::new(KafkaConnector),
             Arc::new(PostgresConnector),
         ];
-        let config = EngineConfig { data_dir: data_dir.to_owned(), stop: CancellationToken::new() };
+        let config = EngineConfig {
+            data_dir: data_dir.to_owned(),
+            stop: CancellationToken::new(),
+            memory: segue_engine::MemoryLimits::NONE,
+        };
         let engine = Engine::start(config, Registry::new(connectors)).await?;
         Ok(Instance { engine })
     }

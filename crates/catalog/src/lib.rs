@@ -17,7 +17,7 @@ mod snapshot;
 pub use drop::DropBehavior;
 pub use error::{CatalogError, Verb};
 pub use object::{
-    ConsumerRef, Mutability, Object, ObjectKind, ObjectState, OnConflict, RelationKind,
+    ConsumerRef, Mutability, Object, ObjectKind, ObjectState, OnConflict, RelationKind, Settings,
     SourceObject, StageObject, TableObject,
 };
 pub use record::{OBJECT_FORMAT, RecordError};

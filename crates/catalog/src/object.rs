@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::num::NonZeroU32;
 
 use arrow_schema::SchemaRef;
 use segue_types::{Boundedness, ConsumerId, Continuity, ObjectId, RowSemantics};
@@ -29,6 +30,22 @@ pub struct Object {
     pub state: ObjectState,
     /// The readings of sources that feed this object, by input.
     pub consumers: Vec<ConsumerRef>,
+    #[serde(default)]
+    pub settings: Settings,
+    /// Why it is [`ObjectState::Failed`].
+    #[serde(default)]
+    pub failure: Option<String>,
+}
+
+/// What `ALTER … SET` has set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings {
+    /// Of a live reading; `None` is without limit, zero lets nothing pass.
+    pub source_rows_per_second: Option<u64>,
+    /// Of readings that have an end.
+    pub backfill_rows_per_second: Option<u64>,
+    /// How many readers share the splits of a stage; `None` leaves it to the server.
+    pub parallelism: Option<NonZeroU32>,
 }
 
 /// What an object is, and what only that kind has.
@@ -45,6 +62,10 @@ pub enum ObjectKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SourceObject {
     pub stages: Vec<StageObject>,
+    /// The live reading, which views that are created later meet. `None` while nobody reads, and where readings
+    /// cannot be shared.
+    #[serde(default)]
+    pub live: Option<ConsumerId>,
 }
 
 /// A table, fed by DML or by stages.

@@ -11,7 +11,7 @@ use segue_types::{Boundedness, Position, SplitId, StageIndex};
 
 use crate::live::{Discovery, Idleness, Reader, Told};
 use crate::state::{Place, Split, Stage};
-use crate::{ConsumerState, Effect, Mode, StageStart};
+use crate::{ConsumerState, Effect, Mode, Role, StageStart};
 
 /// Hands out all work that is due.
 pub(crate) fn advance(state: &mut ConsumerState, effects: &mut Vec<Effect>) {
@@ -40,7 +40,8 @@ pub(crate) fn acknowledge(
     positions: BTreeMap<SplitId, Position>,
     effects: &mut Vec<Effect>,
 ) {
-    if !positions.is_empty() {
+    // A follower releases nothing: what it has read may be all that another one still needs.
+    if !positions.is_empty() && state.role == Role::Leads {
         let positions = positions.into_iter().collect();
         effects.push(Effect::Acknowledge { stage: state.current_stage(), positions });
     }
@@ -49,7 +50,7 @@ pub(crate) fn acknowledge(
 /// Releases everything again: whether it was released before a crash is not known.
 pub(crate) fn acknowledge_all(state: &mut ConsumerState, effects: &mut Vec<Effect>) {
     let moved = |split: &Split| match (&split.start, &split.place) {
-        (_, Place::Unknown) => None,
+        (_, Place::Unknown | Place::Met { .. }) => None,
         (crate::SplitStart::At(start), Place::Next(next)) if start == next => None,
         (_, Place::Next(position) | Place::Done { at: position, .. }) => Some(position.clone()),
     };
@@ -77,19 +78,32 @@ fn leave(state: &mut ConsumerState, stage: StageIndex, effects: &mut Vec<Effect>
             effects.push(Effect::Completed);
         }
     } else if state.live.handoff.is_none() {
+        hand_over(state, stage, effects);
+    }
+}
+
+fn hand_over(state: &mut ConsumerState, stage: StageIndex, effects: &mut Vec<Effect>) {
+    let to = stage.next();
+    let is_last = to.as_usize() + 1 == state.stages.len();
+    if state.role == Role::Follows && is_last {
+        // It waits until the leader is there: the starts that the leader found are the starts.
+        let Some(starts) = state.led_starts() else { return };
         let assignment = state.assign();
         state.live.handoff = Some(assignment);
-        let to = stage.next();
-        effects.push(match state.stage(to).start {
-            StageStart::Handoff => {
-                let ends = located(state.stage(stage));
-                Effect::ResolveHandoff { assignment, from: stage, to, ends }
-            }
-            StageStart::Pinned => {
-                Effect::CheckStarts { assignment, stage: to, starts: located(state.stage(to)) }
-            }
-        });
+        effects.push(Effect::CheckStarts { assignment, stage: to, starts });
+        return;
     }
+    let assignment = state.assign();
+    state.live.handoff = Some(assignment);
+    effects.push(match state.stage(to).start {
+        StageStart::Handoff => {
+            let ends = located(state.stage(stage));
+            Effect::ResolveHandoff { assignment, from: stage, to, ends }
+        }
+        StageStart::Pinned => {
+            Effect::CheckStarts { assignment, stage: to, starts: located(state.stage(to)) }
+        }
+    });
 }
 
 fn located(stage: &Stage) -> Vec<(SplitId, Position)> {
@@ -100,7 +114,8 @@ fn located(stage: &Stage) -> Vec<(SplitId, Position)> {
 fn discover(state: &mut ConsumerState, stage: StageIndex, effects: &mut Vec<Effect>) {
     let is_open = match state.stage(stage).boundedness {
         Boundedness::Bounded => state.stage(stage).sealed_in.is_none(),
-        Boundedness::Continuous => true,
+        // A follower's splits are its leader's.
+        Boundedness::Continuous => !state.is_meeting(),
     };
     if is_open && state.live.discovery.is_none() {
         let assignment = state.assign();
@@ -113,8 +128,11 @@ fn open_splits(state: &mut ConsumerState, stage: StageIndex, effects: &mut Vec<E
     let due: Vec<(SplitId, Position, Option<Position>)> = (state.stage(stage).splits.iter())
         .filter(|(id, split)| !state.live.readers.contains_key(id) && is_ready(state, stage, split))
         .filter_map(|(id, split)| match &split.place {
+            Place::Next(next) if state.is_meeting() => {
+                Some((id.clone(), next.clone(), Some(state.round_until(id, next)?)))
+            }
             Place::Next(next) => Some((id.clone(), next.clone(), split.bound.clone())),
-            Place::Unknown | Place::Done { .. } => None,
+            Place::Unknown | Place::Met { .. } | Place::Done { .. } => None,
         })
         .collect();
     for (split, from, until) in due {
@@ -130,7 +148,9 @@ pub(crate) fn is_ready(state: &ConsumerState, stage: StageIndex, split: &Split) 
     let splits = &state.stage(stage).splits;
     split.removed_in.is_none()
         && state.live.is_durable(split.found_in)
-        && (split.after.iter())
-            .filter_map(|id| splits.get(id))
-            .all(|predecessor| state.is_durable(predecessor.done_in()))
+        && (split.after.iter()).filter_map(|id| splits.get(id)).all(|predecessor| {
+            // What is met and not done holds its successors back at the leader.
+            matches!(predecessor.place, Place::Met { .. })
+                || state.is_durable(predecessor.done_in())
+        })
 }

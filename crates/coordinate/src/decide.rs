@@ -35,6 +35,7 @@ pub fn verdict(state: &ConsumerState, event: &Event) -> Verdict {
         Event::Failed { by: FailedBy::Engine, .. }
         | Event::EpochSealed { .. }
         | Event::EpochDurable { .. }
+        | Event::Led { .. }
         | Event::Reassigned { .. }
         | Event::Pause
         | Event::Resume
@@ -104,12 +105,13 @@ fn apply(state: &mut ConsumerState, event: Event, effects: &mut Vec<Effect>) {
         Event::HandoffResolved { stage, starts, .. } => {
             state.handoff_resolved(stage, starts, effects);
         }
-        Event::StartsChecked { stage, .. } => state.activate(stage),
+        Event::StartsChecked { stage, .. } => state.starts_checked(stage),
         Event::Failed { stage, message, retriable, .. } => {
             let cause = Cause::Reported { message, retriable };
             let failure = Failure { stage, cause, epoch: state.live.open };
             fail(state, failure, effects);
         }
+        Event::Led { lead } => state.led(lead, effects),
         Event::Reassigned { generation } => {
             assert!(generation > state.generation, "a generation is not handed out twice");
             close(state, effects);
@@ -135,6 +137,11 @@ fn progressed(state: &mut ConsumerState, split: &SplitId, next: Position) {
 fn split_done(state: &mut ConsumerState, split: &SplitId, at: Position) {
     state.live.readers.remove(split);
     state.live.moved(split, &at);
+    if state.is_meeting() {
+        state.round_done(split);
+        place(state, split, Place::Next(at));
+        return state.touch();
+    }
     let epoch = state.live.open;
     place(state, split, Place::Done { at, epoch });
     state.reshape();
@@ -178,6 +185,9 @@ fn stop(state: &mut ConsumerState, mode: Mode, effects: &mut Vec<Effect>) {
     let ends = state.mode == Mode::Cancelled || state.mode == mode;
     if !ends {
         close(state, effects);
+        if state.is_meeting() && mode == Mode::Paused {
+            state.part();
+        }
         state.mode = mode;
         state.reshape();
     }

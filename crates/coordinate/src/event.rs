@@ -5,7 +5,7 @@
 
 use segue_types::{Epoch, Generation, Position, SplitId, StageIndex};
 
-use crate::{Failure, SplitPlan};
+use crate::{Failure, Lead, SplitPlan};
 
 /// Names one piece of work that was handed out: one opening of a split, one discovery of a stage, one
 /// handoff. Work that is handed out again gets a new name, so reports of the former holder are stale.
@@ -86,6 +86,10 @@ pub enum Event {
     /// Everything up to `epoch` is durable. Epochs that were merged are told by their last.
     EpochDurable {
         epoch: Epoch,
+    },
+    /// Where the leader stands, at a step boundary; for followers alone.
+    Led {
+        lead: Lead,
     },
     /// All work moves to new holders.
     Reassigned {

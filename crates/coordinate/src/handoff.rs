@@ -8,7 +8,7 @@ use segue_types::{Position, SplitId, StageIndex};
 
 use crate::decide::fail;
 use crate::state::Place;
-use crate::{ConsumerState, Contradiction, Effect, SplitStart};
+use crate::{ConsumerState, Contradiction, Effect, Role, SplitStart};
 
 impl ConsumerState {
     /// Records where the stage starts. The starts also name splits that appeared since the stage
@@ -30,6 +30,17 @@ impl ConsumerState {
                 self.activate(stage);
             }
         }
+    }
+
+    /// The pinned starts still hold; a follower's are its leader's.
+    pub(crate) fn starts_checked(&mut self, stage: StageIndex) {
+        let is_last = stage.as_usize() + 1 == self.stages.len();
+        if self.role == Role::Follows && is_last {
+            let starts =
+                self.led_starts().expect("a follower asks when it knows the leader's starts");
+            self.take_starts(stage, starts.into_iter().collect());
+        }
+        self.activate(stage);
     }
 
     fn refuse_starts(

@@ -3,8 +3,8 @@
 
 use segue_types::Boundedness;
 
-use crate::state::{Place, Stage};
-use crate::{ConsumerState, StageStart};
+use crate::state::{Place, Split, Stage};
+use crate::{ConsumerState, Role, StageStart};
 
 impl ConsumerState {
     /// Checks what `decide` keeps true.
@@ -33,6 +33,14 @@ impl ConsumerState {
             let drained = pair[0].drained_in().expect("a stage that was left is complete");
             let activated = pair[1].activated_in.expect("it lies before the current one");
             assert!(drained < activated, "an activation follows the durable end before it");
+        }
+        let is_met = |split: &Split| matches!(split.place, Place::Met { .. });
+        for (index, stage) in self.stages.iter().enumerate() {
+            let may_meet = self.role == Role::Follows && index + 1 == self.stages.len();
+            assert!(
+                may_meet || !stage.splits.values().any(is_met),
+                "a leader is met in its last stage"
+            );
         }
         for id in self.live.readers.keys() {
             let split = &self.current().splits[id];

@@ -39,11 +39,14 @@
 //! 4. When the transaction is durable it calls `decide(EpochDurable)`. Every effect that depends on a
 //!    durable fact comes out here.
 //!
+//! At every step boundary it tells each follower where its leader stands ([`lead`], [`Event::Led`]), keeps
+//! back the leader's reports of splits that are [`held`], and gives the leader's rows of a split also to
+//! the followers that [`has_met`] it. A follower that [`has_met_all`] is merged into its leader.
+//!
 //! What is left to the engine, since it needs a clock or a connector: a reader tries again by
 //! itself after a transient error, from where it was and with its numbering going on, and only then
 //! reports [`Event::ReaderEnded`] or [`Event::Failed`]; discovery repeats at its own pace; the
-//! number of readers that really run at a time is bounded. A backfill that met the live consumer
-//! keeps its assignments: the engine numbers the live rows as their reports.
+//! number of readers that really run at a time is bounded.
 //!
 //! # Invariants
 //!
@@ -51,7 +54,7 @@
 //! - Signals are derived: `advance` compares what should run with what runs. No effect exists only
 //!   because an event happened, so nothing is lost in a crash and [`recover`] needs no second path.
 //! - A stage is complete only when it is bounded, sealed, every split is done, and that is durable.
-//! - A position is never compared here. Order comes from the numbers that reports carry.
+//! - Order of positions is never decided here: it comes from the numbers that reports carry.
 //! - A done split is never read again; an acknowledgment never passes the last durable epoch.
 
 mod advance;
@@ -59,6 +62,7 @@ mod decide;
 mod discovery;
 mod error;
 mod event;
+mod follow;
 mod handoff;
 mod invariants;
 mod live;
@@ -72,6 +76,7 @@ mod watermark;
 pub use decide::{decide, recover, verdict};
 pub use error::{Cause, Contradiction, Failure};
 pub use event::{Assignment, Effect, Event, FailedBy, Report, Verdict};
+pub use follow::{Lead, LedSplit, Listed, Role, has_met, has_met_all, held, lead};
 pub use live::Dropped;
 pub use plan::{SplitPlan, SplitStart, StagePlan, StageStart};
 pub use state::{ConsumerState, Mode};

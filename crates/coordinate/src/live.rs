@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use segue_types::{Epoch, Generation, Position, SplitId};
 
-use crate::{Assignment, Report, Verdict};
+use crate::{Assignment, Lead, Report, Verdict};
 
 /// One that commits and one that fills up behind it; further ones merge.
 const EPOCHS_IN_FLIGHT_MAX: usize = 2;
@@ -34,6 +34,10 @@ pub(crate) struct Live {
     in_flight: VecDeque<(Epoch, BTreeMap<SplitId, Position>)>,
     /// The current stage's durable positions, of splits that ever moved.
     pub durable_positions: BTreeMap<SplitId, Position>,
+    /// Where the leader stood last, for a follower.
+    pub lead: Option<Lead>,
+    /// Rounds of a follower, by split that is not met.
+    pub rounds: BTreeMap<SplitId, u32>,
     pub dropped: Dropped,
 }
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::live::{Dropped, Live};
 use crate::{
-    Assignment, Cause, Contradiction, Failure, SplitPlan, SplitStart, StagePlan, StageStart,
+    Assignment, Cause, Contradiction, Failure, Role, SplitPlan, SplitStart, StagePlan, StageStart,
 };
 
 /// One consumer. Serialized, it is the record that belongs to the epoch at whose end it is taken; read
@@ -22,6 +22,8 @@ pub struct ConsumerState {
     version: FormatVersion,
     pub(crate) generation: Generation,
     pub(crate) mode: Mode,
+    #[serde(default)]
+    pub(crate) role: Role,
     pub(crate) changed_in: Epoch,
     pub(crate) stages: Vec<Stage>,
     #[serde(skip)]
@@ -71,6 +73,10 @@ pub(crate) enum Place {
     /// The handoff will say.
     Unknown,
     Next(Position),
+    /// The leader's place is this follower's.
+    Met {
+        epoch: Epoch,
+    },
     Done {
         at: Position,
         epoch: Epoch,
@@ -124,7 +130,9 @@ impl ConsumerState {
         let live = Live::after(durable);
         let version = FormatVersion;
         let mode = Mode::Running;
-        let state = ConsumerState { version, generation, mode, changed_in: open, stages, live };
+        let role = Role::Leads;
+        let state =
+            ConsumerState { version, generation, mode, role, changed_in: open, stages, live };
         state.check_invariants();
         state
     }
@@ -257,7 +265,7 @@ impl Split {
     /// The next position to read; the end of a split that is done.
     pub fn position(&self) -> Option<&Position> {
         match &self.place {
-            Place::Unknown => None,
+            Place::Unknown | Place::Met { .. } => None,
             Place::Next(next) => Some(next),
             Place::Done { at, .. } => Some(at),
         }
@@ -266,7 +274,7 @@ impl Split {
     pub fn done_in(&self) -> Option<Epoch> {
         match &self.place {
             Place::Done { epoch, .. } => Some(*epoch),
-            Place::Unknown | Place::Next(_) => None,
+            Place::Unknown | Place::Next(_) | Place::Met { .. } => None,
         }
     }
 }

@@ -70,6 +70,10 @@ pub enum SplitPhase {
     /// On its stage's activation, on its predecessors, or on its own record.
     Waiting,
     Reading,
+    /// A follower reads up to where its leader stands.
+    Backfilling,
+    /// The leader's rows are this follower's too.
+    Met,
     Done,
     Removed,
 }
@@ -79,6 +83,8 @@ impl fmt::Display for SplitPhase {
         f.write_str(match self {
             SplitPhase::Waiting => "waiting",
             SplitPhase::Reading => "reading",
+            SplitPhase::Backfilling => "backfilling",
+            SplitPhase::Met => "met",
             SplitPhase::Done => "done",
             SplitPhase::Removed => "removed",
         })
@@ -167,6 +173,10 @@ fn split_phase(state: &ConsumerState, stage: StageIndex, split: &Split) -> Split
     match split.place {
         _ if split.removed_in.is_some() => SplitPhase::Removed,
         Place::Done { .. } => SplitPhase::Done,
+        Place::Met { .. } => SplitPhase::Met,
+        Place::Next(_) if state.is_meeting() && stage == state.current_stage() => {
+            SplitPhase::Backfilling
+        }
         Place::Next(_) if state.is_durable(state.stage(stage).activated_in) => {
             if is_ready(state, stage, split) { SplitPhase::Reading } else { SplitPhase::Waiting }
         }
@@ -183,29 +193,43 @@ pub fn positions(state: &ConsumerState, stage: StageIndex) -> BTreeMap<SplitId, 
 }
 
 /// Whether every target of a stage is passed, durably. A split that is done, or gone, or whose stage is
-/// complete, has passed any; one that is not known yet has passed none.
+/// complete, has passed any; one that is not known yet has passed none. What a follower has met is as far as
+/// its leader is.
 pub fn reached(
     state: &ConsumerState,
+    leader: Option<&ConsumerState>,
     stage: StageIndex,
     targets: &[(SplitId, Position)],
     compare: impl Fn(&Position, &Position) -> PositionOrder,
 ) -> bool {
-    let activated = state.stage(stage).activated_in;
-    if !state.is_durable(activated) {
-        return false;
-    }
-    let current = state.current_stage();
-    targets.iter().all(|(id, target)| {
-        let Some(split) = state.stage(stage).splits.get(id) else { return stage < current };
-        let is_over = state.is_durable(split.done_in()) || state.is_durable(split.removed_in);
-        let start = match &split.start {
-            SplitStart::At(start) if state.live.is_durable(split.found_in) => Some(start),
-            SplitStart::At(_) | SplitStart::FromHandoff => None,
-        };
-        let durable = state.live.durable_positions.get(id).or(start);
-        let passed = |position: &Position| {
-            matches!(compare(position, target), PositionOrder::Equal | PositionOrder::Greater)
-        };
-        stage < current || is_over || durable.is_some_and(passed)
-    })
+    let is_met = |split: &Split| match split.place {
+        Place::Met { epoch } => state.live.is_durable(epoch),
+        _ => false,
+    };
+    state.is_durable(state.stage(stage).activated_in)
+        && targets.iter().all(|(id, target)| {
+            let met = state.stage(stage).splits.get(id).is_some_and(is_met);
+            let reader = if met { leader } else { Some(state) };
+            reader.is_some_and(|reader| has_passed(reader, stage, id, |at| compare(at, target)))
+        })
+}
+
+/// Whether one split has come as far as `compare` asks, durably.
+fn has_passed(
+    state: &ConsumerState,
+    stage: StageIndex,
+    id: &SplitId,
+    compare: impl Fn(&Position) -> PositionOrder,
+) -> bool {
+    let is_left = stage < state.current_stage();
+    let Some(split) = state.stage(stage).splits.get(id) else { return is_left };
+    let is_over = state.is_durable(split.done_in()) || state.is_durable(split.removed_in);
+    let start = match &split.start {
+        SplitStart::At(start) if state.live.is_durable(split.found_in) => Some(start),
+        SplitStart::At(_) | SplitStart::FromHandoff => None,
+    };
+    let durable = state.live.durable_positions.get(id).or(start);
+    let passed =
+        |position| matches!(compare(position), PositionOrder::Equal | PositionOrder::Greater);
+    is_left || is_over || durable.is_some_and(passed)
 }

@@ -408,10 +408,13 @@ fn only_durable_positions_are_released_also_when_epochs_merge() {
     let numeric = |a: &Position, b: &Position| PositionOrder::from(a.as_str().cmp(b.as_str()));
     let forty = [(id("p0"), at("40"))];
     assert_eq!(driver.tell(Event::EpochDurable { epoch: Epoch(2) }), [released("10")]);
-    assert!(!reached(driver.state(), FIRST, &forty, numeric));
+    assert!(!reached(driver.state(), None, FIRST, &forty, numeric));
     assert_eq!(driver.tell(Event::EpochDurable { epoch: Epoch(5) }), [released("40")]);
-    assert!(reached(driver.state(), FIRST, &forty, numeric));
-    assert!(!reached(driver.state(), FIRST, &[(id("p9"), at("0"))], numeric), "unknown split");
+    assert!(reached(driver.state(), None, FIRST, &forty, numeric));
+    assert!(
+        !reached(driver.state(), None, FIRST, &[(id("p9"), at("0"))], numeric),
+        "unknown split"
+    );
     assert_eq!(
         driver.tell(Event::EpochDurable { epoch: Epoch(4) }),
         [],

@@ -1,7 +1,7 @@
 //! Epochs: sealed by the step thread, made durable by the commit thread, then published and told.
 //!
 //! ```text
-//! step thread    seal ──(sealed epoch)──▶ commit thread: one transaction ─▶ publish ─▶ inbox: Committed
+//! step thread    seal ──(sealed epoch)──▶ commit thread: encode, one transaction, publish ─▶ inbox: Committed
 //!                  └ goes on stepping                                                     │
 //! step thread                                            coordinators, waiters, jobs ◀────┘
 //! ```
@@ -15,14 +15,14 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
 use segue_coordinate::{Event, StagePhase, stage_status};
-use segue_flow::RelationVersion;
+use segue_flow::{RelationVersion, SealedBlob};
 use segue_store::{Commit, CommitError, DeadLetter, Store, crash_point};
 use segue_types::{Epoch, ObjectId};
 
 use crate::api::Published;
 use crate::inbox::{Inbox, Message};
 use crate::status::CheckpointStatus;
-use crate::world::{ObjectWrite, WhenDurable, World};
+use crate::world::{DroppedConsumer, ObjectWrite, WhenDurable, World};
 
 /// One that commits and one behind it. With both under way the next seal waits, and so merges what comes.
 const IN_FLIGHT_MAX: usize = 2;
@@ -30,6 +30,10 @@ const IN_FLIGHT_MAX: usize = 2;
 /// An epoch on its way to the disk.
 struct Sealed {
     commit: Commit,
+    /// State of relations, to be encoded by the commit thread.
+    states: Vec<SealedBlob>,
+    /// When it was sealed.
+    unix_ms: i64,
     published: Arc<Published>,
     news: Committed,
     /// Whether a stage is complete as of this epoch.
@@ -84,10 +88,13 @@ impl Committer {
         let epoch = self.next;
         self.next = epoch.next();
         let mut commit = Commit::new(epoch);
-        let relations = seal_relations(world, &mut commit);
+        let (relations, states) = seal_relations(world);
         let completes_stage = seal_consumers(world, epoch, &mut commit);
         let pending = std::mem::take(&mut world.pending);
         write_objects(pending.objects, &mut commit);
+        for DroppedConsumer(consumer) in pending.dropped {
+            commit.delete_consumer(consumer);
+        }
         for manifest in pending.captures {
             commit.publish_capture(manifest);
         }
@@ -102,7 +109,6 @@ impl Committer {
                 payload: rejected.record.payload,
             });
         }
-        commit.put_checkpoint(unix_ms(), pending.rows);
         let catalog = Arc::new(world.catalog.clone());
         let published = Arc::new(Published { epoch, catalog, relations });
         world.published = Arc::clone(&published);
@@ -111,13 +117,14 @@ impl Committer {
             epoch,
             committed_at_unix_ms: 0,
             rows: pending.rows,
-            bytes: commit.bytes(),
+            bytes: 0,
             pause_us: micros(began),
             commit_us: 0,
         };
         let news = Committed { waiting: pending.when_durable, checkpoint };
         self.in_flight += 1;
-        let sealed = Sealed { commit, published, news, completes_stage };
+        let sealed =
+            Sealed { commit, states, unix_ms: unix_ms(), published, news, completes_stage };
         let sender =
             self.sealed.as_ref().expect("the channel closes when the committer is dropped");
         // A commit thread that has ended has told why; the server is on its way down.
@@ -143,9 +150,10 @@ impl Drop for Committer {
     }
 }
 
-/// The state of every dirty relation, and the versions to publish.
-fn seal_relations(world: &mut World, commit: &mut Commit) -> HashMap<ObjectId, RelationVersion> {
+/// The versions to publish, and the state of every dirty relation.
+fn seal_relations(world: &mut World) -> (HashMap<ObjectId, RelationVersion>, Vec<SealedBlob>) {
     let mut versions = HashMap::with_capacity(world.relations.len());
+    let mut states = Vec::new();
     for (id, relation) in &mut world.relations {
         let unchanged = world.published.relations.get(id).filter(|_| !relation.dirty);
         if let Some(version) = unchanged {
@@ -153,16 +161,15 @@ fn seal_relations(world: &mut World, commit: &mut Commit) -> HashMap<ObjectId, R
             continue;
         }
         relation.dirty = false;
+        // Rows that are not maintained any more are shown to nobody.
         if relation.failed.is_some() {
-            versions.extend(world.published.relations.get(id).map(|last| (*id, last.clone())));
             continue;
         }
-        for blob in relation.dataflow.seal() {
-            commit.put_state(blob);
-        }
+        states.extend(relation.dataflow.seal());
         versions.insert(*id, relation.dataflow.version());
+        relation.weigh();
     }
-    versions
+    (versions, states)
 }
 
 /// Writes every consumer that changed; returns whether one of them has just drained a stage.
@@ -186,12 +193,7 @@ fn write_objects(objects: impl IntoIterator<Item = (ObjectId, ObjectWrite)>, com
     for (id, write) in objects {
         match write {
             ObjectWrite::Put(object) => commit.put_object(id, object.encode()),
-            ObjectWrite::Delete { consumers } => {
-                for consumer in consumers {
-                    commit.delete_consumer(consumer);
-                }
-                commit.drop_object(id);
-            }
+            ObjectWrite::Delete => commit.drop_object(id),
         }
     }
 }
@@ -205,6 +207,12 @@ fn commit_all(
 ) {
     for mut epoch in sealed {
         let began = Instant::now();
+        for state in std::mem::take(&mut epoch.states) {
+            epoch.commit.put_state(state.encode());
+        }
+        let checkpoint = &mut epoch.news.checkpoint;
+        checkpoint.bytes = epoch.commit.bytes();
+        epoch.commit.put_checkpoint(epoch.unix_ms, checkpoint.rows);
         if epoch.completes_stage {
             crash_point!("before-completion-commit");
         }

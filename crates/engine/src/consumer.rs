@@ -3,19 +3,22 @@
 //! Invariant: tasks start and stop only as effects of [`segue_coordinate::decide`]; a task that is no longer in the
 //! table has been aborted, and what it still sends is stale by its assignment.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use segue_connect::{ConnectError, Handoff, HandoffKind};
+use segue_connect::ConnectError;
 use segue_coordinate::{Assignment, ConsumerState, Effect, Event, FailedBy, Mode, decide, mode};
 use segue_store::crash_point;
 use segue_types::{ConsumerId, ObjectId, Position, SplitId, SqlState, StageIndex, UserError};
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 use tokio::task::AbortHandle;
 
 use crate::inbox::Inbox;
-use crate::reader::{self, Desk, Range};
+use crate::limits::{Gate, Pace, Passage, Throttle};
+use crate::meeting::Meeting;
+use crate::reader::{self, Desk, Range, Refreshes};
 use crate::source::{SharedReader, SourceRuntime};
 
 /// Where a consumer's tasks run and where they tell.
@@ -23,21 +26,39 @@ use crate::source::{SharedReader, SourceRuntime};
 pub(crate) struct Workplace {
     pub(crate) runtime: Handle,
     pub(crate) inbox: Inbox,
+    /// Of all readers of the server.
+    pub(crate) gate: Gate,
+}
+
+/// Who takes the rows of a reading.
+#[derive(Clone, Debug)]
+pub(crate) struct Subscriber {
+    /// The view or table.
+    pub(crate) object: ObjectId,
+    /// The input of its dataflow.
+    pub(crate) input: usize,
+    /// The columns of the source that it wants, ascending.
+    pub(crate) columns: Arc<[usize]>,
 }
 
 /// One reading of a source.
 pub(crate) struct Consumer {
     pub(crate) id: ConsumerId,
-    /// The view or table that reads.
-    pub(crate) object: ObjectId,
-    /// The input of its dataflow that the rows go to.
-    pub(crate) input: usize,
+    /// One for a reading of its own, any number for the live one.
+    pub(crate) subscribers: Vec<Subscriber>,
     pub(crate) source: Arc<SourceRuntime>,
+    /// What the live reading has to do with those that will meet it; empty for every other.
+    pub(crate) meeting: Meeting,
     /// Always there between two decisions; `decide` takes it by value.
     state: Option<ConsumerState>,
     pub(crate) meters: Vec<StageMeter>,
+    /// The columns that readers deliver, ascending: all that subscribers want, or those of the past did.
     projection: Arc<[usize]>,
-    readers: BTreeMap<StageIndex, Arc<SharedReader>>,
+    /// By stage and number: splits are spread over as many as the pace asks for.
+    readers: BTreeMap<(StageIndex, u32), Arc<SharedReader>>,
+    pace: Pace,
+    throttle: Throttle,
+    refreshes: BTreeMap<StageIndex, Refreshes>,
     tasks: BTreeMap<(StageIndex, Task), AbortHandle>,
     queue: Arc<Semaphore>,
     slots: Arc<Semaphore>,
@@ -71,22 +92,25 @@ pub(crate) type Stopped = Option<UserError>;
 impl Consumer {
     pub(crate) fn new(
         id: ConsumerId,
-        reader: (ObjectId, usize),
+        subscribers: Vec<Subscriber>,
         source: Arc<SourceRuntime>,
-        projection: Arc<[usize]>,
         state: ConsumerState,
         workplace: Workplace,
     ) -> Consumer {
         let meters = vec![StageMeter::default(); source.stages.len()];
+        let projection = union(&[], subscribers.iter().flat_map(|s| s.columns.iter().copied()));
         Consumer {
             id,
-            object: reader.0,
-            input: reader.1,
+            subscribers,
             source,
+            meeting: Meeting::default(),
             state: Some(state),
             meters,
             projection,
             readers: BTreeMap::new(),
+            pace: Pace::default(),
+            throttle: Throttle::new(Pace::default()),
+            refreshes: BTreeMap::new(),
             tasks: BTreeMap::new(),
             queue: Arc::new(Semaphore::new(reader::QUEUE_KIB_MAX as usize)),
             slots: Arc::new(Semaphore::new(reader::BOUNDED_SPLITS_MAX)),
@@ -107,6 +131,27 @@ impl Consumer {
         self.state.as_ref().expect(STATE_IS_THERE)
     }
 
+    /// Makes readers deliver these columns too. Those at work deliver others: their work moves to new ones.
+    pub(crate) fn widen(&mut self, columns: &[usize]) -> Stopped {
+        let wide = union(&self.projection, columns.iter().copied());
+        if wide == self.projection {
+            return None;
+        }
+        self.projection = wide;
+        let generation = self.state().generation().next();
+        self.decide(Event::Reassigned { generation })
+    }
+
+    /// The columns of `subscriber` among those that a batch has.
+    pub(crate) fn pick(&self, subscriber: &Subscriber) -> Option<Vec<usize>> {
+        if subscriber.columns == self.projection {
+            return None;
+        }
+        let place = |column| self.projection.binary_search(column);
+        let places = subscriber.columns.iter().map(place).collect::<Result<_, _>>();
+        Some(places.expect("readers deliver what every subscriber wants"))
+    }
+
     /// Carries out effects in order.
     pub(crate) fn perform(&mut self, effects: Vec<Effect>) -> Stopped {
         effects.into_iter().filter_map(|effect| self.perform_one(effect)).last()
@@ -115,14 +160,17 @@ impl Consumer {
     fn perform_one(&mut self, effect: Effect) -> Stopped {
         match effect {
             Effect::Discover { assignment, stage } => {
-                let (desk, shared) = (self.desk(stage, assignment), self.reader(stage));
-                self.spawn(stage, Task::Discover, reader::discover(desk, shared));
+                let (desk, shared) = (self.desk(stage, assignment), self.reader(stage, 0));
+                let (ask, asked) = reader::refreshes();
+                self.refreshes.insert(stage, ask);
+                self.spawn(stage, Task::Discover, reader::discover(desk, shared, asked));
             }
             Effect::OpenSplit { assignment, stage, split, from, until } => {
                 if stage.0 > 0 {
                     crash_point!("after-activation");
                 }
-                let (desk, shared) = (self.desk(stage, assignment), self.reader(stage));
+                let number = split_number(&split) % self.reader_count();
+                let (desk, shared) = (self.desk(stage, assignment), self.reader(stage, number));
                 let task = Task::Read(split.clone());
                 let range = Range { split, from, until };
                 self.spawn(stage, task, reader::read_split(desk, shared, range));
@@ -130,7 +178,7 @@ impl Consumer {
             Effect::CloseSplit { stage, split } => self.abort(stage, Task::Read(split)),
             Effect::CloseStage { stage } => self.close_stage(stage),
             Effect::ResolveHandoff { assignment, from, to, ends } => {
-                let handoff = self.handoff(from, to, ends);
+                let handoff = self.source.handoff(from, to, ends);
                 let (desk, runtime) =
                     (self.desk(to, assignment), Arc::clone(self.source.stage(to)));
                 self.spawn(to, Task::Handoff, reader::resolve_handoff(desk, runtime, handoff));
@@ -148,27 +196,13 @@ impl Consumer {
         None
     }
 
-    /// What `from` covered, in the terms that `to` asked for.
-    fn handoff(&self, from: StageIndex, to: StageIndex, ends: Vec<(SplitId, Position)>) -> Handoff {
-        let predecessor = self.source.stage(from);
-        let planned = self.source.stage(to).handoff.as_ref();
-        let kind = planned.and_then(|handoff| handoff.kind).expect("the planner chose a kind");
-        let identity = predecessor.definition.identity.clone();
-        let ends = match kind {
-            HandoffKind::LogEnds => ends,
-            // Both were found while the predecessor was captured.
-            HandoffKind::Query | HandoffKind::Columns => predecessor.captured_handoff(),
-        };
-        Handoff { kind, identity, ends }
-    }
-
     fn acknowledge(&self, stage: StageIndex, positions: Vec<(SplitId, Position)>) {
         let runtime = Arc::clone(self.source.stage(stage));
         if runtime.is_captured() {
             return;
         }
         // The last positions of a stage are durable only when its readers have been closed.
-        let shared = self.readers.get(&stage).map(Arc::clone);
+        let shared = self.readers.get(&(stage, 0)).map(Arc::clone);
         let projection = Arc::clone(&self.projection);
         let shared = shared.unwrap_or_else(|| Arc::new(SharedReader::new(runtime, projection)));
         self.workplace.runtime.spawn(async move {
@@ -191,11 +225,13 @@ impl Consumer {
             assignment,
             queue: Arc::clone(&self.queue),
             slots: Arc::clone(&self.slots),
+            gate: self.workplace.gate.clone(),
+            throttle: self.throttle.clone(),
         }
     }
 
-    fn reader(&mut self, stage: StageIndex) -> Arc<SharedReader> {
-        let reader = self.readers.entry(stage).or_insert_with(|| {
+    fn reader(&mut self, stage: StageIndex, number: u32) -> Arc<SharedReader> {
+        let reader = self.readers.entry((stage, number)).or_insert_with(|| {
             let runtime = Arc::clone(self.source.stage(stage));
             Arc::new(SharedReader::new(runtime, Arc::clone(&self.projection)))
         });
@@ -228,7 +264,37 @@ impl Consumer {
             }
             keep
         });
-        self.readers.remove(&stage);
+        self.readers.retain(|(of, _), _| *of != stage);
+        self.refreshes.remove(&stage);
+    }
+
+    /// Whether nothing passes because memory is short.
+    pub(crate) fn is_starved(&self) -> bool {
+        self.workplace.gate.passage() == Passage::Closed
+    }
+
+    fn reader_count(&self) -> u32 {
+        self.pace.parallelism.map_or(1, NonZeroU32::get)
+    }
+
+    /// Obeys these settings from now on. Another number of readers moves all work to new ones.
+    pub(crate) fn set_pace(&mut self, pace: Pace) -> Stopped {
+        let former = std::mem::replace(&mut self.pace, pace);
+        self.throttle.set(pace);
+        if former.parallelism == pace.parallelism {
+            return None;
+        }
+        let slots = pace.parallelism.map_or(reader::BOUNDED_SPLITS_MAX, |n| n.get() as usize);
+        self.slots = Arc::new(Semaphore::new(slots));
+        let generation = self.state().generation().next();
+        self.decide(Event::Reassigned { generation })
+    }
+
+    /// Asks the running discovery to look at once; `None` when no stage is being discovered.
+    pub(crate) fn refresh(&self) -> Option<oneshot::Receiver<()>> {
+        let (answer, answered) = oneshot::channel();
+        let asked = self.refreshes.get(&self.state().current_stage())?.send(answer);
+        asked.is_ok().then_some(answered)
     }
 
     /// Why the consumer stands still, if it does.
@@ -252,6 +318,17 @@ impl Consumer {
         self.reported = Some(error);
         self.decide(Event::Failed { by: FailedBy::Work(by), stage, message, retriable: false })
     }
+}
+
+/// A number that spreads splits over readers.
+fn split_number(split: &SplitId) -> u32 {
+    let digest = |sum: u32, byte: u8| sum.wrapping_mul(31).wrapping_add(u32::from(byte));
+    split.as_str().bytes().fold(0, digest)
+}
+
+/// Ascending, each once.
+fn union(columns: &[usize], more: impl Iterator<Item = usize>) -> Arc<[usize]> {
+    columns.iter().copied().chain(more).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 impl Drop for Consumer {

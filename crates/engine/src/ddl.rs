@@ -5,7 +5,7 @@
 
 mod alter;
 mod drop;
-mod opening;
+pub(crate) mod opening;
 mod staged;
 pub(crate) mod table;
 pub(crate) mod view;
@@ -43,7 +43,8 @@ impl Engine {
                 view::create_materialized_view(self, create, context).await
             }
             Statement::Drop(statement) => drop::drop_objects(self, statement, context).await,
-            Statement::Alter(alter) => alter::alter(self, alter).await,
+            Statement::Alter(alter) => alter::alter(self, alter, context).await,
+            Statement::AlterJob(alter) => alter::alter_jobs(self, alter).await,
             Statement::Flush => wait::flush(self).await,
             Statement::Wait(wait) => wait::wait(self, wait, context).await,
             Statement::CancelJob(cancel) => drop::cancel_jobs(self, cancel).await,
@@ -68,7 +69,7 @@ async fn unless_canceled<T>(
     }
 }
 
-fn canceled() -> UserError {
+pub(crate) fn canceled() -> UserError {
     UserError::new(SqlState::QUERY_CANCELED, "canceling statement due to user request")
 }
 

@@ -68,6 +68,12 @@ fn apply(world: &mut World, table: ObjectId, changes: Vec<Changes>) -> Result<()
     if let Some(error) = &relation.failed {
         return Err(error.clone());
     }
+    let adds = |changes: &Changes| !changes.ops.removes_only();
+    if changes.iter().any(adds)
+        && let Some(error) = world.refuse_rows()
+    {
+        return Err(error);
+    }
     let rows: u64 = changes.iter().map(|changes| changes.rows.num_rows() as u64).sum();
     let inputs = changes.into_iter().map(|changes| (0, StepInput::Changes(changes))).collect();
     world.pending.rows += rows;

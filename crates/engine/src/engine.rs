@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::api::Published;
 use crate::ddl::stopping;
 use crate::inbox::{Inbox, Message};
+use crate::memory::MemoryLimits;
 use crate::status::Status;
 use crate::{recover, step};
 
@@ -26,6 +27,7 @@ pub struct EngineConfig {
     pub data_dir: PathBuf,
     /// Raised when the server is asked to stop: statements end, but what they create is kept for the next start.
     pub stop: CancellationToken,
+    pub memory: MemoryLimits,
 }
 
 /// Why the engine could not start.
@@ -71,7 +73,7 @@ impl Engine {
         let opened = tokio::task::spawn_blocking(move || Store::open(&data_dir)).await;
         let store = Arc::new(opened.expect("opening the store does not panic")?);
         let (inbox, receiver) = Inbox::new();
-        let restored = recover::restore(&store, &registry, &inbox, &runtime)?;
+        let restored = recover::restore(&store, &registry, &inbox, &runtime, config.memory)?;
         let published = Arc::new(ArcSwap::new(Arc::clone(&restored.world.published)));
         let (failed, failure) = watch::channel(None);
         let committer = crate::commit::Committer::start(

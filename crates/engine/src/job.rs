@@ -11,6 +11,7 @@ use segue_coordinate::{bounded_stages_complete, is_complete, reached};
 use segue_types::{ConsumerId, ObjectId, Position, SplitId, SqlState, StageIndex, UserError};
 use tokio::sync::oneshot;
 
+use crate::consumer::Consumer;
 use crate::world::World;
 
 /// The jobs, by the object that each creates.
@@ -90,6 +91,16 @@ impl Jobs {
         }
     }
 
+    /// Whoever waits for `from` waits for `to` from now on: they stand at the same place.
+    pub(crate) fn retarget(&mut self, from: ConsumerId, to: ConsumerId) {
+        for job in self.0.values_mut() {
+            if let Phase::CatchingUp(targets) = &mut job.phase {
+                let target = targets.remove(&from);
+                targets.extend(target.map(|target| (to, target)));
+            }
+        }
+    }
+
     /// The object is gone.
     pub(crate) fn remove(&mut self, object: ObjectId) {
         let Some(job) = self.0.remove(&object) else { return };
@@ -132,7 +143,11 @@ impl World {
     }
 
     fn hopeless(&self) -> Vec<(ObjectId, UserError)> {
-        let failure = |id: &ConsumerId| self.consumers.get(id)?.failure();
+        let failure = |id: &ConsumerId| {
+            let consumer = self.consumers.get(id)?;
+            // What has not met a leader that stands still never will.
+            consumer.failure().or_else(|| self.leader_of(consumer)?.failure())
+        };
         let failed = |(object, job): (ObjectId, &Job)| match &job.phase {
             Phase::CatchingUp(targets) if job.failed.is_none() => {
                 Some((object, targets.keys().find_map(failure)?))
@@ -145,10 +160,12 @@ impl World {
     fn has_reached(&self, consumer: ConsumerId, target: &Target) -> bool {
         let Some(consumer) = self.consumers.get(&consumer) else { return false };
         let state = consumer.state();
+        let leader = self.leader_of(consumer).map(Consumer::state);
         let connector = &consumer.source.stage(target.stage).connector;
+        let compare = |a: &Position, b: &Position| connector.compare(a, b);
         is_complete(state)
             || bounded_stages_complete(state)
-                && reached(state, target.stage, &target.positions, |a, b| connector.compare(a, b))
+                && reached(state, leader, target.stage, &target.positions, compare)
     }
 
     /// Makes the object ready in the open epoch, and tells when that is durable.

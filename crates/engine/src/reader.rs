@@ -9,10 +9,11 @@ use std::time::Duration;
 use segue_connect::{ConnectError, Handoff, ReadEvent, Rows};
 use segue_coordinate::Assignment;
 use segue_types::{ConsumerId, Position, SplitId, StageIndex};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use crate::backoff::Backoff;
 use crate::inbox::{Content, Inbox, Message, News};
+use crate::limits::{Gate, Reading, Throttle};
 use crate::source::{SharedReader, StageRuntime};
 
 /// How many bytes of one consumer may wait for a step, in KiB.
@@ -31,6 +32,16 @@ pub(crate) struct Desk {
     pub(crate) assignment: Assignment,
     pub(crate) queue: Arc<Semaphore>,
     pub(crate) slots: Arc<Semaphore>,
+    pub(crate) gate: Gate,
+    pub(crate) throttle: Throttle,
+}
+
+/// Where somebody asks a discovery to look at once; answered when what it found has been told.
+pub(crate) type Refreshes = mpsc::UnboundedSender<oneshot::Sender<()>>;
+
+/// Both ends.
+pub(crate) fn refreshes() -> (Refreshes, mpsc::UnboundedReceiver<oneshot::Sender<()>>) {
+    mpsc::unbounded_channel()
 }
 
 impl Desk {
@@ -43,9 +54,12 @@ impl Desk {
         }));
     }
 
-    /// Room in the queue for the rows of `event`; waits until a step has made some.
-    async fn permit(&self, event: &ReadEvent) -> Option<OwnedSemaphorePermit> {
-        let ReadEvent::Rows(Rows { bytes, .. }) = event else { return None };
+    /// Room in the queue for the rows of `event`; waits until a step has made some, and as long as rates and memory
+    /// ask for.
+    async fn permit(&self, reading: Reading, event: &ReadEvent) -> Option<OwnedSemaphorePermit> {
+        let ReadEvent::Rows(Rows { bytes, changes, .. }) = event else { return None };
+        self.gate.pass().await;
+        self.throttle.pass(reading, changes.rows.num_rows()).await;
         let kib = u32::try_from(bytes / 1024).unwrap_or(QUEUE_KIB_MAX).clamp(1, QUEUE_KIB_MAX);
         let permit = Arc::clone(&self.queue).acquire_many_owned(kib).await;
         Some(permit.expect("the queue's semaphore is never closed"))
@@ -106,6 +120,7 @@ async fn read_on(
     };
     let opened = stage.read(&range.split, &range.from, range.until.as_ref()).await;
     let mut reader = opened.map_err(discard_broken)?;
+    let reading = if range.until.is_some() { Reading::Backfill } else { Reading::Live };
     loop {
         let event = reader.next().await.map_err(discard_broken)?;
         backoff.reset();
@@ -116,7 +131,7 @@ async fn read_on(
             }
             ReadEvent::Done { .. } => true,
         };
-        let permit = desk.permit(&event).await;
+        let permit = desk.permit(reading, &event).await;
         *sequence += 1;
         let (split, sequence) = (range.split.clone(), *sequence);
         desk.tell(Content::Read { split, sequence, event, permit });
@@ -127,7 +142,12 @@ async fn read_on(
 }
 
 /// Looks for splits until the set is sealed.
-pub(crate) async fn discover(desk: Desk, shared: Arc<SharedReader>) {
+pub(crate) async fn discover(
+    desk: Desk,
+    shared: Arc<SharedReader>,
+    mut asked: mpsc::UnboundedReceiver<oneshot::Sender<()>>,
+) {
+    let mut waiting: Vec<oneshot::Sender<()>> = Vec::new();
     let interval = discovery_interval(shared.stage());
     let mut backoff = Backoff::new();
     let mut sequence = 0;
@@ -141,11 +161,15 @@ pub(crate) async fn discover(desk: Desk, shared: Arc<SharedReader>) {
                 let sealed = enumeration.sealed;
                 sequence += 1;
                 desk.tell(Content::Discovered { sequence, enumeration });
+                waiting.drain(..).for_each(|answer| _ = answer.send(()));
                 if sealed {
                     return;
                 }
                 backoff.reset();
-                tokio::time::sleep(interval).await;
+                tokio::select! {
+                    () = tokio::time::sleep(interval) => {}
+                    Some(answer) = asked.recv() => waiting.push(answer),
+                }
             }
             Err(error) => {
                 if !desk.may_retry(error, &mut backoff).await {

@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
-use segue_catalog::{Catalog, Object, ObjectKind, ObjectState};
+use segue_catalog::{Catalog, ConsumerRef, Object, ObjectKind, ObjectState};
 use segue_connect::{ReadDefinition, Registry};
-use segue_coordinate::ConsumerState;
+use segue_coordinate::{ConsumerState, Role};
 use segue_plan::delta::ViewPlan;
 use segue_plan::stages::{PlannedStage, plan_source, plan_table};
 use segue_sql::Statement;
@@ -18,14 +18,16 @@ use segue_types::{ConsumerId, Epoch, Generation, ObjectId, UserError};
 use tokio::runtime::Handle;
 
 use crate::api::Published;
-use crate::consumer::{Consumer, Workplace};
+use crate::consumer::{Consumer, Subscriber, Workplace};
 use crate::ddl;
 use crate::engine::StartError;
 use crate::inbox::Inbox;
 use crate::job::{Jobs, Phase};
+use crate::limits::Gate;
+use crate::memory::MemoryLimits;
 use crate::relation::Relation;
 use crate::source::{SourceRuntime, StageRuntime};
-use crate::world::{Pending, World};
+use crate::world::{Pending, World, not_maintained};
 
 /// A world that can step.
 pub(crate) struct Restored {
@@ -41,6 +43,7 @@ pub(crate) fn restore(
     registry: &Registry,
     inbox: &Inbox,
     runtime: &Handle,
+    memory: MemoryLimits,
 ) -> Result<Restored, StartError> {
     let mut stored = store.load()?;
     let objects = decode_objects(&stored)?;
@@ -54,6 +57,7 @@ pub(crate) fn restore(
         relations: BTreeMap::new(),
         sources: BTreeMap::new(),
         consumers: BTreeMap::new(),
+        released: VecDeque::new(),
         jobs: Jobs::default(),
         pending: Pending::default(),
         published: Arc::new(Published {
@@ -61,7 +65,8 @@ pub(crate) fn restore(
             catalog: Arc::new(Catalog::default()),
             relations: HashMap::new(),
         }),
-        workplace: Workplace { runtime: runtime.clone(), inbox: inbox.clone() },
+        workplace: Workplace { runtime: runtime.clone(), inbox: inbox.clone(), gate: Gate::new() },
+        memory,
         open_epoch: durable.next(),
         next_consumer: stored.next_consumer,
         generation: last.next(),
@@ -164,9 +169,8 @@ fn restore_relation(
         ObjectKind::Source(_) | ObjectKind::View => return Ok(None),
     };
     if object.state == ObjectState::Failed {
-        let message = format!("\"{}\" could not be maintained", object.name);
-        relation.failed =
-            Some(UserError::internal(message).with_hint("Drop it and create it again."));
+        let reason = object.failure.clone().unwrap_or_default();
+        relation.failed = Some(not_maintained(object, &reason));
     } else {
         let blobs = store.state_blobs(object.id)?;
         let restored = relation.dataflow.restore(blobs);
@@ -208,28 +212,54 @@ fn restore_consumers(
 ) {
     let generation: Generation = world.generation;
     for (id, state) in states {
-        let of = |object: &Arc<Object>| {
-            let reference = object.consumers.iter().find(|consumer| consumer.id == id)?;
-            Some((Arc::clone(object), *reference))
-        };
-        let (object, reference) =
-            world.catalog.iter().find_map(of).expect("a consumer goes with its object");
-        let projection: Vec<usize> = match plans.get(&object.id) {
-            Some(plan) => plan.inputs[reference.input].projection.clone(),
-            None => (0..object.schema.fields().len()).collect(),
-        };
-        let source = Arc::clone(&world.sources[&reference.source]);
+        let subscribers = subscribers(&world.catalog, id, plans);
+        let source = read_by(&world.catalog, id).expect("a consumer goes with its source");
+        let source = Arc::clone(&world.sources[&source]);
         let (state, effects) = segue_coordinate::recover(state, generation, durable);
-        let (reader, workplace) = ((object.id, reference.input), world.workplace.clone());
-        let mut consumer = Consumer::new(id, reader, source, projection.into(), state, workplace);
         // A failed object's rows are of no use to anybody.
-        let stopped = match object.state {
-            ObjectState::Failed => None,
-            ObjectState::Creating | ObjectState::Ready => consumer.perform(effects),
+        let is_useless = |subscriber: &Subscriber| {
+            let object = world.catalog.get(subscriber.object);
+            object.is_some_and(|object| object.state == ObjectState::Failed)
         };
+        let is_useless = !subscribers.is_empty() && subscribers.iter().all(is_useless);
+        let mut consumer = Consumer::new(id, subscribers, source, state, world.workplace.clone());
+        let stopped = if is_useless { None } else { consumer.perform(effects) };
         world.consumers.insert(id, consumer);
         world.settle(id, stopped);
+        world.set_pace(id);
     }
+    let follows = |consumer: &&Consumer| consumer.state().role() == Role::Follows;
+    let followers: Vec<ConsumerId> =
+        world.consumers.values().filter(follows).map(|consumer| consumer.id).collect();
+    for id in followers {
+        world.follow_again(id);
+    }
+}
+
+/// What takes a consumer's rows.
+fn subscribers(
+    catalog: &Catalog,
+    id: ConsumerId,
+    plans: &BTreeMap<ObjectId, ViewPlan>,
+) -> Vec<Subscriber> {
+    let of = |object: &Arc<Object>| {
+        let references = object.consumers.iter().filter(|consumer| consumer.id == id);
+        let subscriber = |consumer: &ConsumerRef| match plans.get(&object.id) {
+            Some(plan) => ddl::view::subscriber(object.id, *consumer, plan),
+            None => ddl::table::subscriber(object, *consumer),
+        };
+        references.map(subscriber).collect::<Vec<_>>()
+    };
+    catalog.iter().flat_map(of).collect()
+}
+
+/// The source, or table with stages, that a consumer reads.
+fn read_by(catalog: &Catalog, id: ConsumerId) -> Option<ObjectId> {
+    let source = |object: &Arc<Object>| match &object.kind {
+        ObjectKind::Source(source) if source.live == Some(id) => Some(object.id),
+        _ => object.consumers.iter().find(|consumer| consumer.id == id).map(|found| found.source),
+    };
+    catalog.iter().find_map(source)
 }
 
 fn failure(object: &str, reason: &dyn std::fmt::Display) -> StartError {

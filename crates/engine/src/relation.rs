@@ -21,10 +21,12 @@ pub(crate) enum Feed {
 pub(crate) struct Relation {
     pub(crate) dataflow: Dataflow,
     pub(crate) feeds: Vec<Feed>,
-    /// Set when a step failed: the relation keeps its last durable version and takes nothing more.
+    /// Set when a step failed or memory was short: nobody can read the relation, and it takes nothing more.
     pub(crate) failed: Option<UserError>,
     /// Whether anything changed since the last seal.
     pub(crate) dirty: bool,
+    /// What the state took at the last seal.
+    pub(crate) bytes: u64,
 }
 
 /// What a step brings to one relation: (input, rows), in order.
@@ -34,7 +36,7 @@ impl Relation {
     pub(crate) fn new(object: ObjectId, spec: DataflowSpec, feeds: Vec<Feed>) -> Relation {
         assert_eq!(spec.inputs.len(), feeds.len(), "every input has a feed");
         let dataflow = Dataflow::new(object, spec);
-        Relation { dataflow, feeds, failed: None, dirty: true }
+        Relation { dataflow, feeds, failed: None, dirty: true, bytes: 0 }
     }
 
     /// Runs the dataflow once.
@@ -42,6 +44,38 @@ impl Relation {
         assert!(self.failed.is_none(), "a failed relation takes nothing more");
         self.dirty = true;
         self.dataflow.step(inputs)
+    }
+
+    /// Looks at how much the state takes.
+    pub(crate) fn weigh(&mut self) {
+        self.bytes = self.dataflow.operators().iter().map(|operator| operator.state_bytes).sum();
+    }
+
+    /// The same, without the rows that only versions saw which nobody holds any more.
+    pub(crate) fn weigh_again(&mut self) {
+        drop(self.dataflow.version());
+        self.weigh();
+    }
+
+    /// Forgets the state of a relation that is not maintained any more.
+    pub(crate) fn give_back(&mut self) {
+        assert!(self.failed.is_some(), "what is maintained keeps its state");
+        self.dataflow = self.dataflow.emptied();
+        self.bytes = 0;
+    }
+
+    /// Runs the dataflow once, when nobody reads what changes.
+    pub(crate) fn absorb(&mut self, inputs: Inputs) -> Result<(), StepError> {
+        assert!(self.failed.is_none(), "a failed relation takes nothing more");
+        self.dirty = true;
+        self.dataflow.absorb(inputs)
+    }
+
+    /// Whether `object` feeds an input.
+    pub(crate) fn reads(&self, object: ObjectId) -> bool {
+        let reads =
+            |feed: &Feed| matches!(feed, Feed::Relation { object: of, .. } if *of == object);
+        self.feeds.iter().any(reads)
     }
 
     /// The inputs that `object` feeds.

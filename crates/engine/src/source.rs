@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use segue_connect::{
-    Capabilities, ConnectError, Connector, ReadConfig, ReadDefinition, Resume, SplitDefinition,
-    SplitStart, StageReader,
+    Capabilities, ConnectError, Connector, Handoff, HandoffKind, ReadConfig, ReadDefinition,
+    Resume, SplitDefinition, SplitStart, StageReader,
 };
 use segue_coordinate::{SplitPlan, StagePlan, StageStart};
 use segue_plan::stages::PlannedHandoff;
@@ -115,6 +115,28 @@ impl SourceRuntime {
         };
         let stages = self.stages.iter().enumerate().map(with_capture).collect();
         SourceRuntime { object: self.object, stages }
+    }
+
+    /// What `from` covered, in the terms that `to` asked for.
+    ///
+    /// # Panics
+    /// If the planner chose no kind of handoff for `to`.
+    pub(crate) fn handoff(
+        &self,
+        from: StageIndex,
+        to: StageIndex,
+        ends: Vec<(SplitId, Position)>,
+    ) -> Handoff {
+        let predecessor = self.stage(from);
+        let planned = self.stage(to).handoff.as_ref();
+        let kind = planned.and_then(|handoff| handoff.kind).expect("the planner chose a kind");
+        let identity = predecessor.definition.identity.clone();
+        let ends = match kind {
+            HandoffKind::LogEnds => ends,
+            // Both were found while the predecessor was captured.
+            HandoffKind::Query | HandoffKind::Columns => predecessor.captured_handoff(),
+        };
+        Handoff { kind, identity, ends }
     }
 
     /// A stage by its place.

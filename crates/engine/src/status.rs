@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use segue_coordinate::{Mode, mode, split_status, stage_status};
+use segue_coordinate::{Mode, Role, mode, split_status, stage_status};
 use segue_types::{
     Boundedness, ConsumerId, Continuity, Epoch, JobId, ObjectId, OperatorId, UserError,
 };
@@ -11,6 +11,7 @@ use segue_types::{
 use crate::capture::Progress;
 use crate::consumer::Consumer;
 use crate::job::{Job, Phase};
+use crate::meeting::is_shareable;
 use crate::relation::Relation;
 use crate::world::World;
 
@@ -29,7 +30,7 @@ pub struct Status {
 pub struct StageStatus {
     pub source: ObjectId,
     pub consumer: ConsumerId,
-    /// The view or table that reads.
+    /// The view or table that reads; the source itself for its live reading, which all of its views share.
     pub reader: ObjectId,
     pub stage: String,
     pub index: u16,
@@ -232,10 +233,13 @@ fn consumer_progress(consumer: &Consumer) -> JobProgress {
     }
 }
 
+const MEMORY_IS_SHORT: &str = "memory is above the soft limit";
+
 /// Why nothing moves: the consumer's failure, or what a task will try again.
 fn error_of(consumer: &Consumer, stage: usize) -> Option<String> {
     match mode(consumer.state()) {
         Mode::Failed(failure) if failure.stage.as_usize() == stage => Some(failure.to_string()),
+        Mode::Running if consumer.is_starved() => Some(MEMORY_IS_SHORT.to_owned()),
         _ => consumer.meters[stage].retrying.clone(),
     }
 }
@@ -248,7 +252,7 @@ fn stages(consumer: &Consumer) -> Vec<StageStatus> {
         StageStatus {
             source: consumer.source.object,
             consumer: consumer.id,
-            reader: consumer.object,
+            reader: reader(consumer),
             stage: runtime.name.clone(),
             index: status.stage.0,
             connector: runtime.connector.name(),
@@ -263,6 +267,16 @@ fn stages(consumer: &Consumer) -> Vec<StageStatus> {
         }
     };
     stage_status(state).into_iter().map(row).collect()
+}
+
+/// For whom it reads: the live reading of a source for whoever meets it.
+fn reader(consumer: &Consumer) -> ObjectId {
+    match &consumer.subscribers[..] {
+        [only] if !is_shareable(&consumer.source) || consumer.state().role() == Role::Follows => {
+            only.object
+        }
+        _ => consumer.source.object,
+    }
 }
 
 /// The stage's own phase, unless the whole consumer stands still there.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 
-use segue_connect::{ReadEvent, Rows};
+use segue_connect::{Changes, ReadEvent, Rows};
 use segue_coordinate::{Event, Report, Verdict, verdict};
 use segue_flow::StepInput;
 use segue_store::crash_point;
@@ -31,6 +31,7 @@ const EPOCH_INTERVAL_BUSY: Duration = Duration::from_millis(150);
 
 /// Runs until shutdown. The last epoch is durable when it returns.
 pub(crate) fn run(mut world: World, inbox: &Receiver<Message>, mut committer: Committer) {
+    world.rendezvous();
     let mut sealed_at = Instant::now() - EPOCH_INTERVAL_MIN;
     let mut shutdown = false;
     loop {
@@ -47,6 +48,7 @@ pub(crate) fn run(mut world: World, inbox: &Receiver<Message>, mut committer: Co
         if wants_epoch && (shutdown || sealed_at.elapsed() >= due) {
             let began = Instant::now();
             committer.seal(&mut world, began);
+            world.check_memory();
             sealed_at = began;
         }
     }
@@ -67,9 +69,12 @@ fn take(
     wait: Option<Duration>,
 ) -> Taken {
     let mut round = Round::default();
-    let first = match wait {
-        None => inbox.recv().ok(),
-        Some(wait) => match inbox.recv_timeout(wait) {
+    // What was held goes before what came after it.
+    let released = world.released.pop_front().map(Message::News);
+    let first = match (released, wait) {
+        (Some(news), _) => Some(news),
+        (None, None) => inbox.recv().ok(),
+        (None, Some(wait)) => match inbox.recv_timeout(wait) {
             Ok(message) => Some(message),
             Err(RecvTimeoutError::Timeout) => return Taken { shutdown: false, more: false },
             Err(RecvTimeoutError::Disconnected) => None,
@@ -87,9 +92,12 @@ fn take(
             taken.more = !taken.shutdown;
             break;
         }
-        next = match inbox.try_recv() {
-            Ok(message) => Some(message),
-            Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
+        next = match world.released.pop_front() {
+            Some(news) => Some(Message::News(news)),
+            None => match inbox.try_recv() {
+                Ok(message) => Some(message),
+                Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
+            },
         };
     }
     round.step(world);
@@ -127,11 +135,13 @@ impl Round {
         self.rows = 0;
         world.run(std::mem::take(&mut self.inputs));
         self.permits.clear();
+        world.rendezvous();
     }
 
     fn news(&mut self, world: &mut World, news: News) {
+        let Some(consumer) = world.consumers.get_mut(&news.consumer) else { return };
+        let Some(news) = consumer.meeting.withhold(news) else { return };
         let News { consumer: id, stage, assignment, content } = news;
-        let Some(consumer) = world.consumers.get_mut(&id) else { return };
         let meter = &mut consumer.meters[stage.as_usize()];
         let event = match content {
             Content::Read { split, sequence, event, permit } => {
@@ -214,17 +224,30 @@ impl Round {
         meter.rejected += rows.rejected.len() as u64;
         meter.retrying = None;
         let source = consumer.source.object;
-        let (object, input) = (consumer.object, consumer.input);
         for record in rows.rejected {
             let split = split.clone();
             world.pending.rejected.push(RejectedRecord { source, stage, split, record });
         }
-        if rows.changes.rows.num_rows() > 0 {
-            self.rows += rows.changes.rows.num_rows();
-            let changes = StepInput::Changes(rows.changes);
-            self.inputs.entry(object).or_default().push((input, changes));
+        if rows.changes.rows.num_rows() == 0 {
+            return;
+        }
+        self.rows += rows.changes.rows.num_rows();
+        let consumer = &world.consumers[&id];
+        for taker in world.takers(consumer, stage, &split) {
+            let changes = match consumer.pick(&taker) {
+                Some(places) => project(&rows.changes, &places),
+                None => rows.changes.clone(),
+            };
+            let changes = StepInput::Changes(changes);
+            self.inputs.entry(taker.object).or_default().push((taker.input, changes));
         }
     }
+}
+
+/// The columns that one of several takers wants.
+fn project(changes: &Changes, places: &[usize]) -> Changes {
+    let rows = changes.rows.project(places).expect("readers deliver what every taker wants");
+    Changes { rows, ops: changes.ops.clone() }
 }
 
 /// Where in a handoff an event stands, for the crash points there.

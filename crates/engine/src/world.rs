@@ -6,19 +6,21 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use segue_catalog::{Catalog, ConsumerRef, Object, ObjectState};
+use segue_catalog::{Catalog, Object, ObjectState};
 use segue_connect::Rejected;
-use segue_coordinate::{ConsumerState, Event};
+use segue_coordinate::Event;
 use segue_store::capture::Manifest;
 use segue_types::{
-    ConsumerId, Epoch, Generation, ObjectId, Position, SplitId, StageIndex, UserError,
+    ConsumerId, Epoch, Generation, ObjectId, SplitId, SqlState, StageIndex, UserError,
 };
 
 use crate::api::Published;
 use crate::consumer::{Consumer, Stopped, Workplace};
+use crate::inbox::News;
 use crate::job::Jobs;
+use crate::memory::MemoryLimits;
 use crate::relation::{self, Feed, Inputs, Relation};
-use crate::source::{SourceRuntime, StageRuntime};
+use crate::source::SourceRuntime;
 use crate::status::CheckpointStatus;
 
 /// Something to do once the epoch that is open now is durable.
@@ -33,8 +35,11 @@ pub(crate) struct World {
     /// Sources, and tables with stages.
     pub(crate) sources: BTreeMap<ObjectId, Arc<SourceRuntime>>,
     pub(crate) consumers: BTreeMap<ConsumerId, Consumer>,
+    /// Reports that were held back and are not any more, in order; taken before all others.
+    pub(crate) released: VecDeque<News>,
     pub(crate) jobs: Jobs,
     pub(crate) pending: Pending,
+    pub(crate) memory: MemoryLimits,
     pub(crate) published: Arc<Published>,
     pub(crate) workplace: Workplace,
     /// The epoch that the running step belongs to.
@@ -54,6 +59,7 @@ const CHECKPOINTS_MAX: usize = 1024;
 pub(crate) struct Pending {
     pub(crate) objects: BTreeMap<ObjectId, ObjectWrite>,
     pub(crate) captures: Vec<Manifest>,
+    pub(crate) dropped: Vec<DroppedConsumer>,
     pub(crate) rejected: Vec<RejectedRecord>,
     pub(crate) when_durable: Vec<WhenDurable>,
     /// Rows consumed since the last seal.
@@ -63,8 +69,11 @@ pub(crate) struct Pending {
 /// What becomes of an object's record.
 pub(crate) enum ObjectWrite {
     Put(Object),
-    Delete { consumers: Vec<ConsumerId> },
+    Delete,
 }
+
+/// A reading that is over: its record goes.
+pub(crate) struct DroppedConsumer(pub(crate) ConsumerId);
 
 /// A malformed record on its way to `segue.dead_letters`.
 pub(crate) struct RejectedRecord {
@@ -90,17 +99,18 @@ impl World {
     /// Forgets an object and all that works for it.
     pub(crate) fn remove_objects(&mut self, ids: &[ObjectId]) {
         self.catalog = self.catalog.without(ids);
+        for consumer in self.consumers.values_mut() {
+            consumer.subscribers.retain(|subscriber| !ids.contains(&subscriber.object));
+        }
+        self.sweep_readings();
         for id in ids {
-            let consumers: Vec<ConsumerId> =
-                self.consumers.values().filter(|c| c.object == *id).map(|c| c.id).collect();
-            self.consumers.retain(|_, consumer| consumer.object != *id);
             self.relations.remove(id);
             self.sources.remove(id);
             self.jobs.remove(*id);
             // The store refuses to write anything of an object that is not there.
             self.pending.captures.retain(|manifest| manifest.object != *id);
             self.pending.rejected.retain(|rejected| rejected.source != *id);
-            self.pending.objects.insert(*id, ObjectWrite::Delete { consumers });
+            self.pending.objects.insert(*id, ObjectWrite::Delete);
         }
     }
 
@@ -109,28 +119,6 @@ impl World {
         let first = self.next_consumer.0;
         self.next_consumer = ConsumerId(first + n as u64);
         (first..self.next_consumer.0).map(ConsumerId).collect()
-    }
-
-    /// Starts a new reading of a source. It reads its first row when the open epoch is durable.
-    pub(crate) fn open_consumer(
-        &mut self,
-        object: ObjectId,
-        consumer: ConsumerRef,
-        source: Arc<SourceRuntime>,
-        projection: Vec<usize>,
-        starts: &[(SplitId, Position)],
-    ) {
-        let plan = |(index, stage): (usize, &Arc<StageRuntime>)| {
-            stage.plan(if index == 0 { starts } else { &[] })
-        };
-        let plans = source.stages.iter().enumerate().map(plan).collect();
-        let state = ConsumerState::new(self.generation, self.open_epoch, plans);
-        let reader = (object, consumer.input);
-        let workplace = self.workplace.clone();
-        let consumer =
-            Consumer::new(consumer.id, reader, source, projection.into(), state, workplace);
-        let former = self.consumers.insert(consumer.id, consumer);
-        assert!(former.is_none(), "a consumer is opened once");
     }
 
     /// Gives a new relation everything that the relations it reads hold.
@@ -165,20 +153,28 @@ impl World {
     /// Tells whoever waits for a consumer that it stands still.
     pub(crate) fn settle(&mut self, id: ConsumerId, stopped: Stopped) {
         let Some(error) = stopped else { return };
-        let object = self.consumers[&id].object;
-        tracing::warn!(consumer = %id, object = %object, %error, "a source failed");
-        self.jobs.fail(object, error);
+        let consumer = &self.consumers[&id];
+        let source = consumer.source.object;
+        tracing::warn!(consumer = %id, source = %source, %error, "a source failed");
+        for subscriber in &consumer.subscribers {
+            self.jobs.fail(subscriber.object, error.clone());
+        }
     }
 
     /// Runs every relation that has something to take, lower ids first, and hands what each puts out to
     /// those that read it.
     pub(crate) fn run(&mut self, mut inputs: BTreeMap<ObjectId, Inputs>) {
         while let Some((id, rows)) = inputs.pop_first() {
+            let is_read = self.relations.values().any(|reader| reader.reads(id));
             let Some(relation) = self.relations.get_mut(&id) else { continue };
             if relation.failed.is_some() {
                 continue;
             }
-            let deltas = match relation.step(rows) {
+            let stepped = match is_read {
+                true => relation.step(rows),
+                false => relation.absorb(rows).map(|()| Vec::new()),
+            };
+            let deltas = match stepped {
                 Ok(deltas) => deltas,
                 Err(error) => {
                     self.relation_failed(id, &error.to_string());
@@ -196,18 +192,23 @@ impl World {
         }
     }
 
-    /// A defect, or state that does not fit the input: the relation and all that read it stop for good, durably, for
-    /// they miss rows from here on. The server goes on.
+    /// A defect, or state that does not fit the input.
     fn relation_failed(&mut self, id: ObjectId, reason: &str) {
+        tracing::error!(object = %id, %reason, "a relation cannot be maintained any more");
+        self.stop_maintaining(id, reason);
+    }
+
+    /// The relation and all that read it stop for good, durably, for they miss rows from here on. The server goes on.
+    pub(crate) fn stop_maintaining(&mut self, id: ObjectId, reason: &str) {
         for failed in self.catalog.dependents(id).into_iter().chain([id]) {
             let Some(object) = self.catalog.get(failed) else { continue };
             let mut object = (**object).clone();
-            tracing::error!(object = %object.name, %reason, "a relation cannot be maintained any more");
-            let message = format!("\"{}\" could not be maintained: {reason}", object.name);
-            let error = UserError::internal(message).with_hint("Drop it and create it again.");
+            object.failure = Some(reason.to_owned());
+            let error = not_maintained(&object, reason);
             self.jobs.fail(failed, error.clone());
             if let Some(relation) = self.relations.get_mut(&failed) {
                 relation.failed = Some(error);
+                relation.dirty = true;
                 object.state = ObjectState::Failed;
                 self.put_object(object).expect("it is there already under this name");
             }
@@ -219,6 +220,7 @@ impl World {
         let pending = &self.pending;
         !pending.objects.is_empty()
             || !pending.captures.is_empty()
+            || !pending.dropped.is_empty()
             || !pending.rejected.is_empty()
             || !pending.when_durable.is_empty()
             || self.relations.values().any(|relation| relation.dirty)
@@ -232,9 +234,19 @@ impl World {
         for id in consumers {
             self.tell(id, Event::EpochDurable { epoch });
         }
+        self.rendezvous();
         for then in waiting {
             then(self);
         }
         self.check_jobs();
     }
+}
+
+/// What everybody is told who asks for an object that failed.
+pub(crate) fn not_maintained(object: &Object, reason: &str) -> UserError {
+    let kind = object.relation_kind();
+    let message = format!("{kind} \"{}\" is not maintained any more", object.name);
+    UserError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+        .with_detail(reason.to_owned())
+        .with_hint("Drop it and create it again.")
 }

@@ -1,11 +1,14 @@
 //! State blobs: what one operator holds for one vnode group, or what changed in it since the last seal.
 //!
-//! Layout: magic `SGS1`, key codec version, kind, group, operator id, plan fingerprint, row count, xxh3 of
+//! A seal gathers columns, which is cheap, on the thread that steps; [`SealedBlob::encode`] makes bytes of them on
+//! whichever thread writes them.
+//!
+//! Layout: magic `SGS2`, key codec version, kind, group, operator id, plan fingerprint, row count, xxh3 of
 //! the body; then the
 //! body: for each part its length and an Arrow IPC stream. Integers are little-endian. Reading asserts what
 //! writing asserted.
 
-use arrow::array::RecordBatch;
+use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use arrow::ipc::reader::StreamReader;
@@ -16,7 +19,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::error::RestoreError;
 use crate::key::{GROUPS, KEY_CODEC_VERSION};
 
-const MAGIC: [u8; 4] = *b"SGS1";
+const MAGIC: [u8; 4] = *b"SGS2";
 const HEADER_BYTES: usize = 4 + 1 + 1 + 1 + 1 + 8 + 8 + 8 + 8;
 /// Deltas smaller than this never force a new base: its header would weigh more.
 const DELTA_BYTES_FREE: usize = 4096;
@@ -29,23 +32,44 @@ pub(crate) struct BlobOwner {
     pub(crate) fingerprint: u64,
 }
 
-impl BlobOwner {
-    /// A blob of `parts`, each a batch of its own schema.
-    pub(crate) fn write(&self, group: u8, kind: BlobKind, parts: &[RecordBatch]) -> StateBlob {
-        assert!(usize::from(group) < GROUPS, "there are {GROUPS} groups");
-        let mut bytes = vec![0; HEADER_BYTES];
-        for part in parts {
+/// A blob as a seal leaves it: gathered, so that the operator may go on, and not encoded yet.
+#[derive(Clone, Debug)]
+pub struct SealedBlob {
+    owner: BlobOwner,
+    pub(crate) group: u8,
+    pub(crate) kind: BlobKind,
+    parts: Vec<RecordBatch>,
+    /// About as many as it will have encoded.
+    pub(crate) bytes: usize,
+}
+
+impl SealedBlob {
+    /// The blob as it is stored.
+    pub fn encode(&self) -> StateBlob {
+        let SealedBlob { owner, group, kind, .. } = self;
+        let mut bytes = Vec::with_capacity(self.bytes + self.bytes / 8);
+        bytes.resize(HEADER_BYTES, 0);
+        for part in &self.parts {
             let start = bytes.len();
             bytes.extend_from_slice(&[0; 8]);
             write_part(part, &mut bytes).expect("writing into memory cannot fail");
             let length = (bytes.len() - start - 8) as u64;
             bytes[start..start + 8].copy_from_slice(&length.to_le_bytes());
         }
-        let rows = parts.iter().map(|part| part.num_rows() as u64).sum();
+        let rows = self.parts.iter().map(|part| part.num_rows() as u64).sum();
         let checksum = xxh3_64(&bytes[HEADER_BYTES..]);
-        let header = self.header(group, kind, rows, checksum);
+        let header = owner.header(*group, *kind, rows, checksum);
         bytes[..HEADER_BYTES].copy_from_slice(&header);
-        StateBlob { operator: self.operator, group, kind, bytes }
+        StateBlob { operator: owner.operator, group: *group, kind: *kind, bytes }
+    }
+}
+
+impl BlobOwner {
+    /// A blob of `parts`, each a batch of its own schema.
+    pub(crate) fn seal(&self, group: u8, kind: BlobKind, parts: Vec<RecordBatch>) -> SealedBlob {
+        assert!(usize::from(group) < GROUPS, "there are {GROUPS} groups");
+        let bytes = HEADER_BYTES + parts.iter().map(part_bytes).sum::<usize>();
+        SealedBlob { owner: *self, group, kind, parts, bytes }
     }
 
     fn header(&self, group: u8, kind: BlobKind, rows: u64, checksum: u64) -> [u8; HEADER_BYTES] {
@@ -108,6 +132,16 @@ fn first_difference(found: &[u8; HEADER_BYTES], expected: &[u8; HEADER_BYTES]) -
     ))
 }
 
+/// What Arrow's stream adds to a part's columns: messages that begin and end it, and describe each column.
+const PART_OVERHEAD_BYTES: usize = 512;
+
+fn part_bytes(part: &RecordBatch) -> usize {
+    let column = |column: &ArrayRef| {
+        column.to_data().get_slice_memory_size().expect("a column knows its size")
+    };
+    PART_OVERHEAD_BYTES + part.columns().iter().map(column).sum::<usize>()
+}
+
 fn write_part(part: &RecordBatch, out: &mut Vec<u8>) -> Result<(), ArrowError> {
     let mut writer = StreamWriter::try_new(out, part.schema_ref())?;
     writer.write(part)?;
@@ -153,13 +187,13 @@ impl StoredSizes {
     /// half of the base, heaviest first. Groups grow evenly, so all would be due in one seal; what bases cost
     /// is therefore
     /// spread over the next ones, twice the bytes of the deltas in each, unless the deltas outweigh the base.
-    pub(crate) fn rebased(&self, deltas: &[StateBlob]) -> [bool; GROUPS] {
+    pub(crate) fn rebased(&self, deltas: &[SealedBlob]) -> [bool; GROUPS] {
         let mut rebased = [false; GROUPS];
         let mut due = Vec::new();
         for delta in deltas {
             let group = usize::from(delta.group);
             let StoredSize { base_bytes, delta_bytes } = self.groups[group];
-            let held = delta_bytes + delta.bytes.len();
+            let held = delta_bytes + delta.bytes;
             if base_bytes == 0 || held > base_bytes.max(DELTA_BYTES_FREE) {
                 rebased[group] = true;
             } else if held > (base_bytes / 2).max(DELTA_BYTES_FREE) {
@@ -167,7 +201,7 @@ impl StoredSizes {
             }
         }
         due.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let mut budget = 2 * deltas.iter().map(|delta| delta.bytes.len()).sum::<usize>();
+        let mut budget = 2 * deltas.iter().map(|delta| delta.bytes).sum::<usize>();
         for (_, group) in due {
             if budget == 0 {
                 break;
@@ -178,12 +212,21 @@ impl StoredSizes {
         rebased
     }
 
-    /// Takes note of a blob that is now stored.
-    pub(crate) fn stored(&mut self, blob: &StateBlob) {
-        let stored = &mut self.groups[usize::from(blob.group)];
-        match blob.kind {
-            BlobKind::Base => *stored = StoredSize { base_bytes: blob.bytes.len(), delta_bytes: 0 },
-            BlobKind::Delta => stored.delta_bytes += blob.bytes.len(),
+    /// Takes note of a blob that will be stored.
+    pub(crate) fn sealed(&mut self, blob: &SealedBlob) {
+        self.note(blob.group, blob.kind, blob.bytes);
+    }
+
+    /// Takes note of a blob that is stored.
+    pub(crate) fn loaded(&mut self, blob: &StateBlob) {
+        self.note(blob.group, blob.kind, blob.bytes.len());
+    }
+
+    fn note(&mut self, group: u8, kind: BlobKind, bytes: usize) {
+        let stored = &mut self.groups[usize::from(group)];
+        match kind {
+            BlobKind::Base => *stored = StoredSize { base_bytes: bytes, delta_bytes: 0 },
+            BlobKind::Delta => stored.delta_bytes += bytes,
         }
     }
 }
@@ -192,10 +235,11 @@ impl StoredSizes {
 mod tests {
     use segue_types::OperatorId;
 
-    use super::{BlobKind, GROUPS, StateBlob, StoredSizes};
+    use super::{BlobKind, BlobOwner, GROUPS, SealedBlob, StoredSizes};
 
-    fn blob(group: usize, kind: BlobKind, bytes: usize) -> StateBlob {
-        StateBlob { operator: OperatorId(1), group: group as u8, kind, bytes: vec![0; bytes] }
+    fn blob(group: usize, kind: BlobKind, bytes: usize) -> SealedBlob {
+        let owner = BlobOwner { operator: OperatorId(1), fingerprint: 2 };
+        SealedBlob { bytes, ..owner.seal(group as u8, kind, Vec::new()) }
     }
 
     #[test]
@@ -203,7 +247,7 @@ mod tests {
         let mut sizes = StoredSizes::default();
         let (base, delta) = (1_000_000, 100_000);
         for group in 0..GROUPS {
-            sizes.stored(&blob(group, BlobKind::Base, base));
+            sizes.sealed(&blob(group, BlobKind::Base, base));
         }
         let mut rewritten = 0;
         for _ in 0..100 {
@@ -215,8 +259,8 @@ mod tests {
             rewritten += bases;
             for (group, delta) in deltas.iter().enumerate() {
                 match rebased[group] {
-                    true => sizes.stored(&blob(group, BlobKind::Base, base)),
-                    false => sizes.stored(delta),
+                    true => sizes.sealed(&blob(group, BlobKind::Base, base)),
+                    false => sizes.sealed(delta),
                 }
                 assert!(sizes.groups[group].delta_bytes <= base, "a reader would read it twice");
             }

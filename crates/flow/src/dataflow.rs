@@ -5,7 +5,8 @@
 //! relation. Between steps nothing is in flight, so what `seal` returns after any step is a consistent state.
 //! Stored twice is only what cannot be had from elsewhere: a relation whose rows follow from an operator's
 //! state alone, through
-//! projections and filters, is rebuilt from that state; the relation of a keyed table IS its normaliser's.
+//! projections and filters, is rebuilt from that state; the relation of a keyed table IS its normaliser's, and that of
+//! a plain GROUP BY its aggregate's.
 
 mod build;
 
@@ -13,7 +14,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use segue_types::{Changes, ObjectId, Op, OperatorId, Ops, StateBlob};
 
-use crate::blob::{BlobOwner, fingerprint};
+use crate::blob::{BlobOwner, SealedBlob, fingerprint};
 use crate::delta::Delta;
 use crate::error::{RestoreError, StepError};
 use crate::operators::{Normalise, Operator, OperatorState, StateSize};
@@ -67,6 +68,8 @@ enum Relation {
     Derived { rows: Rows, path: Vec<usize> },
     /// The rows of this normaliser.
     OfNormaliser(usize),
+    /// The rows of this aggregate.
+    OfAggregate(usize),
 }
 
 /// What one step carries from node to node.
@@ -126,9 +129,27 @@ impl Dataflow {
     /// One step: takes what arrived at the numbered inputs, in order, and returns what changed in the relation,
     /// consolidated. After an error the dataflow must be dropped.
     pub fn step(&mut self, inputs: Vec<(usize, StepInput)>) -> Result<Vec<Delta>, StepError> {
+        self.run_all(inputs, None)
+    }
+
+    /// One step whose changes nobody reads: where the relation is an aggregate's own rows, they are not even made.
+    pub fn absorb(&mut self, inputs: Vec<(usize, StepInput)>) -> Result<(), StepError> {
+        let last = match self.relation {
+            Relation::OfAggregate(place) if place + 1 == self.nodes.len() => Some(place),
+            _ => None,
+        };
+        self.run_all(inputs, last).map(drop)
+    }
+
+    /// Runs every operator once; `absorbing` is the one whose output is not wanted.
+    fn run_all(
+        &mut self,
+        inputs: Vec<(usize, StepInput)>,
+        absorbing: Option<usize>,
+    ) -> Result<Vec<Delta>, StepError> {
         let mut data = self.accept(inputs)?;
         for place in 0..self.nodes.len() {
-            let output = self.run(place, &data)?;
+            let output = self.run(place, &data, absorbing == Some(place))?;
             data.operators.push(output);
         }
         let output = self.output(data.of(self.spec.output))?;
@@ -137,7 +158,7 @@ impl Dataflow {
             Relation::Stored { rows, .. } | Relation::Derived { rows, .. } => {
                 output.iter().try_for_each(|delta| rows.apply(delta, &place))?;
             }
-            Relation::OfNormaliser(_) => {}
+            Relation::OfNormaliser(_) | Relation::OfAggregate(_) => {}
         }
         Ok(output)
     }
@@ -178,7 +199,12 @@ impl Dataflow {
         Ok(data)
     }
 
-    fn run(&mut self, place: usize, data: &StepData) -> Result<Vec<Delta>, StepError> {
+    fn run(
+        &mut self,
+        place: usize,
+        data: &StepData,
+        absorbs: bool,
+    ) -> Result<Vec<Delta>, StepError> {
         let spec = &self.spec.operators[place];
         let running = &mut self.nodes[place];
         let (rows_in, output): (usize, _) = match (&mut running.node, spec) {
@@ -192,7 +218,11 @@ impl Dataflow {
             (NodeKind::Deltas(operator), spec) => {
                 let inputs =
                     spec.inputs().into_iter().map(|node| data.of(node)).collect::<Vec<_>>();
-                (inputs.iter().copied().map(total_len).sum(), operator.step(&inputs)?)
+                let output = match absorbs {
+                    true => operator.absorb(&inputs).map(|()| Vec::new()),
+                    false => operator.step(&inputs),
+                };
+                (inputs.iter().copied().map(total_len).sum(), output?)
             }
             (NodeKind::Changes(_), _) => unreachable!("a normaliser is built from its spec"),
         };
@@ -221,7 +251,7 @@ impl Dataflow {
     }
 
     /// What changed in every operator and in the relation since the last seal.
-    pub fn seal(&mut self) -> Vec<StateBlob> {
+    pub fn seal(&mut self) -> Vec<SealedBlob> {
         let mut blobs = Vec::new();
         for running in &mut self.nodes {
             if let Some(state) = running.node.state() {
@@ -269,7 +299,7 @@ impl Dataflow {
             (_, [first, ..]) => {
                 return Err(foreign(first, "the relation follows from an operator"));
             }
-            (Relation::OfNormaliser(_), []) => return Ok(()),
+            (Relation::OfNormaliser(_) | Relation::OfAggregate(_), []) => return Ok(()),
             (Relation::Derived { .. }, []) => {}
         }
         let failed = |error: StepError| RestoreError::Rebuild { reason: error.to_string() };
@@ -296,18 +326,24 @@ impl Dataflow {
         Ok(deltas)
     }
 
-    /// What the relation holds now.
-    pub fn version(&mut self) -> RelationVersion {
-        self.rows_mut().version()
+    /// The same dataflow, with nothing in it.
+    pub fn emptied(&self) -> Dataflow {
+        Dataflow::new(self.object, self.spec.clone())
     }
 
-    fn rows_mut(&mut self) -> &mut Rows {
+    /// What the relation holds now.
+    pub fn version(&mut self) -> RelationVersion {
         match &mut self.relation {
-            Relation::Stored { rows, .. } | Relation::Derived { rows, .. } => rows,
+            Relation::Stored { rows, .. } | Relation::Derived { rows, .. } => rows.version(),
             Relation::OfNormaliser(place) => match &mut self.nodes[*place].node {
-                NodeKind::Changes(normalise) => normalise.rows_mut(),
+                NodeKind::Changes(normalise) => normalise.rows_mut().version(),
                 NodeKind::Deltas(_) => unreachable!("the relation is a normaliser's"),
             },
+            Relation::OfAggregate(place) => {
+                let state = self.nodes[*place].node.state();
+                let version = state.and_then(|aggregate| aggregate.relation());
+                version.expect("the relation is an aggregate's")
+            }
         }
     }
 
@@ -317,27 +353,37 @@ impl Dataflow {
         let each = self.nodes.iter_mut().zip(&self.spec.operators).enumerate();
         let mut stats = each
             .map(|(place, (running, spec))| {
-                let size =
-                    running.node.state().map_or_else(StateSize::default, |state| state.size());
+                let state = running.node.state();
+                let (size, published) = state
+                    .map_or_else(Default::default, |state| (state.size(), state.rows_published()));
                 OperatorStats {
                     operator: operator_id(object, place as u64),
                     name: spec.name(),
                     rows_in: running.rows_in,
-                    rows_out: running.rows_out,
+                    rows_out: running.rows_out + published,
                     state_rows: size.rows as u64,
                     state_bytes: size.bytes as u64,
                     expression_errors: running.node.expression_errors(),
                 }
             })
             .collect::<Vec<_>>();
-        if let Relation::Stored { rows, .. } | Relation::Derived { rows, .. } = &self.relation {
+        let size = match &self.relation {
+            Relation::Stored { rows, .. } | Relation::Derived { rows, .. } => {
+                Some(StateSize { rows: rows.row_count(), bytes: rows.bytes() })
+            }
+            Relation::OfAggregate(place) => {
+                self.nodes[*place].node.state().and_then(|aggregate| aggregate.relation_size())
+            }
+            Relation::OfNormaliser(_) => None,
+        };
+        if let Some(size) = size {
             stats.push(OperatorStats {
                 operator: operator_id(object, RELATION),
                 name: "materialize",
-                rows_in: stats.last().map_or(rows.row_count() as u64, |last| last.rows_out),
+                rows_in: stats.last().map_or(size.rows as u64, |last| last.rows_out),
                 rows_out: 0,
-                state_rows: rows.row_count() as u64,
-                state_bytes: rows.bytes() as u64,
+                state_rows: size.rows as u64,
+                state_bytes: size.bytes as u64,
                 expression_errors: 0,
             });
         }
@@ -424,9 +470,23 @@ fn relation_normaliser(spec: &DataflowSpec) -> Option<usize> {
     }
 }
 
+/// The aggregate whose rows are the relation.
+fn relation_aggregate(spec: &DataflowSpec) -> Option<usize> {
+    let Node::Operator(place) = spec.output else { return None };
+    match &spec.operators[place] {
+        OperatorSpec::Aggregate { keys, .. } if !keys.is_empty() => {
+            spec.key.iter().copied().eq(0..keys.len()).then_some(place)
+        }
+        _ => None,
+    }
+}
+
 fn build_relation(object: ObjectId, spec: &DataflowSpec) -> Relation {
     if let Some(place) = relation_normaliser(spec) {
         return Relation::OfNormaliser(place);
+    }
+    if let Some(place) = relation_aggregate(spec) {
+        return Relation::OfAggregate(place);
     }
     let identity = match spec.key.as_slice() {
         [] if spec.is_append_only(spec.output) => Identity::None,

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! Changes / Delta → inputs → operators in topological order → consolidated Delta → relation → RelationVersion
-//!                                        ↕ seal / restore: StateBlob per (operator, vnode group)
+//!                                        ↕ seal: SealedBlob, encode → StateBlob → restore, per (operator, vnode group)
 //! ```
 
 mod aggregate;
@@ -25,6 +25,7 @@ mod spec;
 mod stats;
 
 pub use aggregate::{is_groupable, is_ordered};
+pub use blob::SealedBlob;
 pub use dataflow::{Dataflow, StepInput};
 pub use delta::Delta;
 pub use error::{RestoreError, StepError};

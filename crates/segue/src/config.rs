@@ -6,7 +6,10 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use segue_engine::MemoryLimits;
 use serde::Deserialize;
+
+use crate::machine::Size;
 
 /// A streaming SQL server whose sources change hands without losing a row.
 #[derive(Parser)]
@@ -33,10 +36,18 @@ pub(crate) struct ServeFlags {
     /// How many clients may be connected [default: 500].
     #[arg(long, env = "SEGUE_MAX_CONNECTIONS", value_name = "N")]
     max_connections: Option<usize>,
+    /// How much memory the state of tables and views may take before sources are not read any more, such as 6GiB
+    /// [default: half of the machine's].
+    #[arg(long, env = "SEGUE_MEMORY_SOFT_LIMIT", value_name = "SIZE")]
+    memory_soft_limit: Option<Size>,
+    /// How much it may take before the largest view is suspended [default: seven tenths of the machine's].
+    #[arg(long, env = "SEGUE_MEMORY_HARD_LIMIT", value_name = "SIZE")]
+    memory_hard_limit: Option<Size>,
     /// How log lines look [default: plain].
     #[arg(long, env = "SEGUE_LOG_FORMAT", value_name = "FORMAT")]
     log_format: Option<LogFormat>,
-    /// A TOML file with the same settings: listen, data_dir, max_connections, log_format.
+    /// A TOML file with the same settings: listen, data_dir, max_connections, memory_soft_limit, memory_hard_limit,
+    /// log_format.
     #[arg(long, env = "SEGUE_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
 }
@@ -55,6 +66,8 @@ struct ConfigFile {
     listen: Option<SocketAddr>,
     data_dir: Option<PathBuf>,
     max_connections: Option<usize>,
+    memory_soft_limit: Option<Size>,
+    memory_hard_limit: Option<Size>,
     log_format: Option<LogFormat>,
 }
 
@@ -64,6 +77,7 @@ pub(crate) struct Config {
     pub(crate) listen: SocketAddr,
     pub(crate) data_dir: PathBuf,
     pub(crate) max_connections: usize,
+    pub(crate) memory: MemoryLimits,
     pub(crate) log_format: LogFormat,
 }
 
@@ -73,6 +87,10 @@ pub(crate) enum ConfigError {
     Read { file: PathBuf, reason: std::io::Error },
     #[error("could not read configuration file \"{}\": {}", file.display(), reason.to_string().trim_end())]
     Parse { file: PathBuf, reason: toml::de::Error },
+    #[error(
+        "the soft limit of memory ({soft_bytes} bytes) is above the hard one ({hard_bytes} bytes)"
+    )]
+    Memory { soft_bytes: u64, hard_bytes: u64 },
 }
 
 impl ServeFlags {
@@ -83,9 +101,26 @@ impl ServeFlags {
             listen: self.listen.or(file.listen).unwrap_or(([127, 0, 0, 1], 4566).into()),
             data_dir: self.data_dir.or(file.data_dir).unwrap_or_else(|| "segue-data".into()),
             max_connections: self.max_connections.or(file.max_connections).unwrap_or(500),
+            memory: memory_limits(
+                self.memory_soft_limit.or(file.memory_soft_limit),
+                self.memory_hard_limit.or(file.memory_hard_limit),
+            )?,
             log_format: self.log_format.or(file.log_format).unwrap_or_default(),
         })
     }
+}
+
+/// What is not set follows from the machine; one limit alone draws the other with it.
+fn memory_limits(soft: Option<Size>, hard: Option<Size>) -> Result<MemoryLimits, ConfigError> {
+    let machine_bytes = crate::machine::memory_bytes();
+    let of_machine = |tenths: u64| machine_bytes.map_or(u64::MAX, |bytes| bytes / 10 * tenths);
+    let hard_bytes = hard.map_or_else(|| of_machine(7), |size| size.0);
+    let soft_bytes = soft.map_or_else(|| of_machine(5).min(hard_bytes), |size| size.0);
+    let hard_bytes = if hard.is_none() { hard_bytes.max(soft_bytes) } else { hard_bytes };
+    if soft_bytes > hard_bytes {
+        return Err(ConfigError::Memory { soft_bytes, hard_bytes });
+    }
+    Ok(MemoryLimits { soft_bytes, hard_bytes })
 }
 
 fn read_file(file: &Path) -> Result<ConfigFile, ConfigError> {
@@ -129,6 +164,19 @@ mod tests {
         assert_eq!(config.listen.port(), 7001);
         assert_eq!(config.log_format, LogFormat::Json);
         assert_eq!(config.max_connections, 500);
+    }
+
+    #[test]
+    fn limits_of_memory_are_sizes_and_the_soft_one_is_the_lower() {
+        let config = resolve(&["--memory-soft-limit", "1GiB", "--memory-hard-limit", "1500 MB"]);
+        let memory = config.expect("valid").memory;
+        assert_eq!((memory.soft_bytes, memory.hard_bytes), (1 << 30, 1_500_000_000));
+        let memory = resolve(&["--memory-hard-limit", "4096"]).expect("valid").memory;
+        assert_eq!((memory.soft_bytes, memory.hard_bytes), (4096, 4096));
+        let error = resolve(&["--memory-soft-limit", "2KiB", "--memory-hard-limit", "1KiB"]);
+        assert!(error.unwrap_err().contains("above the hard one"));
+        let error = resolve(&["--memory-soft-limit", "much"]).unwrap_err();
+        assert!(error.contains("a size is a number of bytes, or of KiB"), "{error}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! The only place that names every connector.
 
 mod config;
+mod machine;
 mod run;
 
 use std::process::ExitCode;

@@ -56,7 +56,11 @@ async fn serve_until_stopped(config: Config) -> Result<(), RunError> {
         .await
         .map_err(|reason| RunError::Listen { address: config.listen, reason })?;
     let address = listener.local_addr().map_err(RunError::Runtime)?;
-    let engine_config = EngineConfig { data_dir: config.data_dir.clone(), stop: stop.clone() };
+    let engine_config = EngineConfig {
+        data_dir: config.data_dir.clone(),
+        stop: stop.clone(),
+        memory: config.memory,
+    };
     let engine = Engine::start(engine_config, registry()).await?;
 
     println!("segue is ready: psql -h {} -p {}", address.ip(), address.port());

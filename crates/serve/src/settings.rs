@@ -57,6 +57,12 @@ pub(crate) const KNOWN: &[Known] = &[
     known("server_encoding", "UTF8", Kind::Internal, "Encoding of the server."),
     known("server_version", SERVER_VERSION, Kind::Internal, "PostgreSQL version that is spoken."),
     known("server_version_num", "150000", Kind::Internal, "The same as a number."),
+    known(
+        "source_scan_memory_mb",
+        "1024",
+        Kind::Integer,
+        "Memory for the newest rows of a source of changes by key that a SELECT reads.",
+    ),
     known("standard_conforming_strings", "on", Kind::Boolean, "Backslashes are plain characters."),
     known("statement_timeout", "0", Kind::Text, "Milliseconds after which a query is cancelled."),
     known("synchronize_seqscans", "on", Kind::Boolean, "Accepted, no effect."),
@@ -152,6 +158,11 @@ impl Settings {
     /// Whether a boolean setting is on.
     pub(crate) fn is_on(&self, name: &str) -> bool {
         self.get(name).is_ok_and(|value| value == "on")
+    }
+
+    /// The value of an integer setting that is not negative.
+    pub(crate) fn integer(&self, name: &str) -> Option<usize> {
+        self.get(name).ok()?.parse().ok()
     }
 
     /// How values are printed.

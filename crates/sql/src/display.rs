@@ -5,10 +5,11 @@ use std::fmt::{self, Display, Formatter};
 use segue_types::SqlType;
 
 use crate::{
-    Action, Alter, CancelJob, Column, Columns, ConflictAction, CreateSource, CreateTable,
+    Action, Alter, AlterJob, CancelJob, Column, Columns, ConflictAction, CreateSource, CreateTable,
     CreateView, Describe, Drop, DropBehavior, Explain, ExplainMode, FormatClause, Include, Input,
-    Literal, Mutability, Name, Nullability, ObjectKind, OnExisting, OnMissing, Read, Rows, Show,
-    Shown, Stage, StartAt, Statement, StopAt, Wait, WeakHandoff, WithOption, name::is_plain,
+    JobAction, Literal, Mutability, Name, Nullability, ObjectKind, OnExisting, OnMissing,
+    Parallelism, RateLimit, Read, Rows, Show, Shown, Stage, StartAt, Statement, StopAt, Wait,
+    WeakHandoff, WithOption, name::is_plain,
 };
 
 impl Display for Statement {
@@ -22,6 +23,7 @@ impl Display for Statement {
             }
             Statement::Drop(statement) => statement.fmt(f),
             Statement::Alter(statement) => statement.fmt(f),
+            Statement::AlterJob(statement) => statement.fmt(f),
             Statement::Show(statement) => statement.fmt(f),
             Statement::Describe(statement) => statement.fmt(f),
             Statement::Explain(statement) => statement.fmt(f),
@@ -251,11 +253,48 @@ impl Display for Drop {
 
 impl Display for Alter {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "ALTER {} {} {}", self.kind.as_sql(), self.name, self.action)
+    }
+}
+
+impl Display for Action {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Action::Pause => f.write_str("PAUSE"),
+            Action::Resume => f.write_str("RESUME"),
+            Action::Refresh => f.write_str("REFRESH"),
+            Action::SetSourceRateLimit(limit) => write!(f, "SET source_rate_limit = {limit}"),
+            Action::SetBackfillRateLimit(limit) => write!(f, "SET backfill_rate_limit = {limit}"),
+            Action::SetParallelism(parallelism) => write!(f, "SET PARALLELISM = {parallelism}"),
+        }
+    }
+}
+
+impl Display for RateLimit {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            RateLimit::Unlimited => f.write_str("DEFAULT"),
+            RateLimit::RowsPerSecond(rows) => rows.fmt(f),
+        }
+    }
+}
+
+impl Display for Parallelism {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Parallelism::Adaptive => f.write_str("ADAPTIVE"),
+            Parallelism::Fixed(readers) => readers.fmt(f),
+        }
+    }
+}
+
+impl Display for AlterJob {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let action = match self.action {
-            Action::Pause => "PAUSE",
-            Action::Resume => "RESUME",
+            JobAction::Pause => "PAUSE",
+            JobAction::Resume => "RESUME",
         };
-        write!(f, "ALTER {} {} {action}", self.kind.as_sql(), self.name)
+        write!(f, "{action} JOBS {}", Separated(&self.jobs))
     }
 }
 

@@ -31,8 +31,8 @@ pub use name::{Literal, Name};
 pub use parser::{Parsed, STACK_BYTES, parse, parse_spanned, parse_type};
 pub use redact::{REDACTED, redact_url};
 pub use statement::{
-    Action, Alter, CancelJob, ConflictAction, CreateSource, CreateTable, CreateView, Describe,
-    Drop, DropBehavior, Explain, ExplainMode, Foreign, Mutability, ObjectKind, OnExisting,
-    OnMissing, Show, Shown, Statement, Wait,
+    Action, Alter, AlterJob, CancelJob, ConflictAction, CreateSource, CreateTable, CreateView,
+    Describe, Drop, DropBehavior, Explain, ExplainMode, Foreign, JobAction, Mutability, ObjectKind,
+    OnExisting, OnMissing, Parallelism, RateLimit, Show, Shown, Statement, Wait,
 };
 pub use text::{Lines, Offset};

@@ -2,6 +2,8 @@
 //!
 //! Invariant: none of these holds what SQL cannot say, so each can be printed and parsed again.
 
+use std::num::NonZeroU32;
+
 use sqlparser::ast;
 
 use crate::{Columns, Include, Input, Name, Offset};
@@ -15,6 +17,7 @@ pub enum Statement {
     CreateMaterializedView(CreateView),
     Drop(Drop),
     Alter(Alter),
+    AlterJob(AlterJob),
     Show(Show),
     Describe(Describe),
     Explain(Explain),
@@ -132,7 +135,7 @@ pub enum DropBehavior {
     Cascade,
 }
 
-/// `ALTER … PAUSE`, `ALTER … RESUME`
+/// `ALTER … PAUSE` and its like. `PAUSE SOURCE s` is another spelling of `ALTER SOURCE s PAUSE`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alter {
     pub kind: ObjectKind,
@@ -143,6 +146,44 @@ pub struct Alter {
 /// What ALTER does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
+    Pause,
+    Resume,
+    /// Looks for new splits at once.
+    Refresh,
+    /// `SET source_rate_limit`: of each live reading.
+    SetSourceRateLimit(RateLimit),
+    /// `SET backfill_rate_limit`: of readings of what was there before.
+    SetBackfillRateLimit(RateLimit),
+    SetParallelism(Parallelism),
+}
+
+/// How fast a reading may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateLimit {
+    /// `DEFAULT`
+    Unlimited,
+    /// Zero stops the reading, as PAUSE does.
+    RowsPerSecond(u64),
+}
+
+/// How many readers share the splits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parallelism {
+    /// `ADAPTIVE` or `DEFAULT`: as many as the machine has cores.
+    Adaptive,
+    Fixed(NonZeroU32),
+}
+
+/// `PAUSE JOB n, …` and `RESUME JOB n, …`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AlterJob {
+    pub jobs: Vec<u64>,
+    pub action: JobAction,
+}
+
+/// What can be done to a job that goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobAction {
     Pause,
     Resume,
 }

@@ -2,11 +2,11 @@
 
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use segue_sql::{
-    Action, Alter, CancelJob, Column, Columns, ConflictAction, CreateSource, CreateTable,
+    Action, Alter, AlterJob, CancelJob, Column, Columns, ConflictAction, CreateSource, CreateTable,
     CreateView, Describe, Drop, DropBehavior, Explain, ExplainMode, Foreign, FormatClause, Include,
-    Input, Mutability, Name, Nullability, ObjectKind, Offset, OnExisting, OnMissing, Read, Rows,
-    Show, Shown, Stage, StartAt, Statement, StopAt, Wait, Watermark, WeakHandoff, WithOption,
-    parse,
+    Input, JobAction, Mutability, Name, Nullability, ObjectKind, Offset, OnExisting, OnMissing,
+    Parallelism, RateLimit, Read, Rows, Show, Shown, Stage, StartAt, Statement, StopAt, Wait,
+    Watermark, WeakHandoff, WithOption, parse,
 };
 use segue_types::SqlType;
 use sqlparser::{ast, dialect::PostgreSqlDialect, parser::Parser};
@@ -57,8 +57,10 @@ fn statement() -> BoxedStrategy<Statement> {
         1 => create_view().prop_map(Statement::CreateView),
         1 => create_view().prop_map(Statement::CreateMaterializedView),
         1 => drop_objects(),
-        1 => (kind(), name(), select(vec![Action::Pause, Action::Resume]))
+        1 => (kind(), name(), action())
             .prop_map(|(kind, name, action)| Statement::Alter(Alter { kind, name, action })),
+        1 => (vec(any::<u64>(), 1..3), select(vec![JobAction::Pause, JobAction::Resume]))
+            .prop_map(|(jobs, action)| Statement::AlterJob(AlterJob { jobs, action })),
         2 => show(),
         1 => (option::of(name()), name()).prop_map(|(schema, name)| {
             Statement::Describe(Describe { schema, name, offset: Offset(1) })
@@ -144,6 +146,19 @@ fn drop_objects() -> impl Strategy<Value = Statement> {
             Statement::Drop(Drop { kind, on_missing, names, behavior })
         },
     )
+}
+
+fn action() -> impl Strategy<Value = Action> {
+    let limit =
+        || prop_oneof![Just(RateLimit::Unlimited), any::<u64>().prop_map(RateLimit::RowsPerSecond)];
+    prop_oneof![
+        select(vec![Action::Pause, Action::Resume, Action::Refresh]),
+        limit().prop_map(Action::SetSourceRateLimit),
+        limit().prop_map(Action::SetBackfillRateLimit),
+        Just(Action::SetParallelism(Parallelism::Adaptive)),
+        any::<std::num::NonZeroU32>()
+            .prop_map(|readers| Action::SetParallelism(Parallelism::Fixed(readers))),
+    ]
 }
 
 fn show() -> impl Strategy<Value = Statement> {
@@ -422,6 +437,9 @@ fn token() -> impl Strategy<Value = String> {
         "DROP",
         "ALTER",
         "PAUSE",
+        "RESUME JOB 1",
+        "SET SOURCE_RATE_LIMIT =",
+        "SET PARALLELISM TO",
         "SHOW",
         "CREATE SOURCE s (a int) WITH (",
         "connector = 'x'",

@@ -20,6 +20,8 @@ pub struct Segue {
     binary: PathBuf,
     home: TempDir,
     failpoints: String,
+    /// Environment variables of the next start.
+    settings: Vec<(String, String)>,
     process: Option<Process>,
 }
 
@@ -42,8 +44,13 @@ impl Segue {
     pub fn start_with_failpoints(binary: impl Into<PathBuf>, failpoints: &str) -> Segue {
         let home =
             tempfile::Builder::new().prefix("segue-test-").tempdir().expect("a scratch folder");
-        let mut segue =
-            Segue { binary: binary.into(), home, failpoints: failpoints.to_owned(), process: None };
+        let mut segue = Segue {
+            binary: binary.into(),
+            home,
+            failpoints: failpoints.to_owned(),
+            settings: Vec::new(),
+            process: None,
+        };
         segue.start_again();
         segue
     }
@@ -71,6 +78,11 @@ impl Segue {
     /// Crash points of the next start.
     pub fn set_failpoints(&mut self, failpoints: &str) {
         failpoints.clone_into(&mut self.failpoints);
+    }
+
+    /// Sets an environment variable of the next start, such as `SEGUE_MEMORY_SOFT_LIMIT`.
+    pub fn set(&mut self, variable: &str, value: &str) {
+        self.settings.push((variable.to_owned(), value.to_owned()));
     }
 
     /// Starts the process on the same data directory and waits until it is ready.
@@ -123,6 +135,7 @@ impl Segue {
             .arg(self.data_dir())
             .env("FAILPOINTS", &self.failpoints)
             .env("RUST_LOG", "info")
+            .envs(self.settings.iter().map(|(variable, value)| (variable, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());

@@ -23,6 +23,17 @@ pub enum Ops {
 }
 
 impl Ops {
+    /// Whether no row adds anything.
+    pub fn removes_only(&self) -> bool {
+        match self {
+            Ops::Insert | Ops::Put => false,
+            Ops::Each(codes) => codes
+                .values()
+                .iter()
+                .all(|code| matches!(Op::from_code(*code), Some(Op::Remove | Op::Retract))),
+        }
+    }
+
     /// The op of one row; `None` for a code that is none.
     pub fn get(&self, row: usize) -> Option<Op> {
         match self {

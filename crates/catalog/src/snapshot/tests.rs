@@ -9,7 +9,7 @@ use segue_types::{
 };
 
 use crate::{
-    Catalog, CatalogError, ConsumerRef, Object, ObjectKind, ObjectState, RelationKind,
+    Catalog, CatalogError, ConsumerRef, Object, ObjectKind, ObjectState, RelationKind, Settings,
     SourceObject, StageObject, Verb,
 };
 
@@ -33,10 +33,12 @@ pub(crate) fn source(id: u32, name: &str) -> Object {
         ])),
         key: vec![0],
         definition: "CREATE SOURCE … password = 'hunter2'".to_owned(),
-        kind: ObjectKind::Source(SourceObject { stages: vec![stage] }),
+        kind: ObjectKind::Source(SourceObject { stages: vec![stage], live: None }),
         depends_on: [].into(),
         state: ObjectState::Ready,
         consumers: Vec::new(),
+        settings: Settings::default(),
+        failure: None,
     }
 }
 

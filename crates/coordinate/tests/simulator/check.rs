@@ -79,7 +79,7 @@ fn has_reached_end(world: &World, engine: &Engine, stage: usize) -> bool {
     let splits = &world.stages[stage].splits;
     let targets: Vec<(SplitId, Position)> =
         splits.iter().map(|split| (split.id.clone(), position(split.last()))).collect();
-    reached(engine.state(), stage_index(stage), &targets, compare)
+    reached(engine.state(), None, stage_index(stage), &targets, compare)
 }
 
 /// What the state tells others about a run that is over.

@@ -11,6 +11,7 @@ mod rng;
 mod run;
 mod sabotage;
 mod scenario;
+mod shared;
 mod store;
 mod work;
 mod world;
@@ -104,6 +105,64 @@ fn find_blind_spots() -> Vec<Sabotage> {
 #[test]
 fn a_wrong_engine_or_a_wrong_coordinator_is_found_out() {
     let blind = std::thread::Builder::new().name(SABOTAGED.to_owned()).spawn(find_blind_spots);
+    let blind = blind.expect("a thread can be started").join().expect("panics are caught");
+    assert!(blind.is_empty(), "not found out: {blind:?}");
+}
+
+/// Runs one seed of leader and followers; a broken assertion counts as a violation.
+fn attempt_shared(seed: u64, sabotage: Option<shared::Sabotage>) -> Result<shared::Tally, String> {
+    catch_unwind(AssertUnwindSafe(|| shared::run(seed, sabotage)))
+        .unwrap_or_else(|_| Err("a panic, printed above".to_owned()))
+}
+
+#[test]
+fn every_view_that_joins_a_running_source_holds_every_row_exactly_once() {
+    if let Some(seed) = number("SEGUE_SIM_SEED") {
+        let tally = attempt_shared(seed, None);
+        println!("seed {seed}: {tally:?}");
+        tally.expect("the seed was given to be replayed");
+        return;
+    }
+    let seeds = number("SEGUE_SIM_SEEDS").unwrap_or(SEEDS);
+    let total = Mutex::new(shared::Tally::default());
+    let total = &total;
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            scope.spawn(move || {
+                for seed in (thread..seeds).step_by(THREADS as usize) {
+                    match attempt_shared(seed, None) {
+                        Ok(tally) => total.lock().expect("no holder panics").add(&tally),
+                        Err(violation) => panic!("SEGUE_SIM_SEED={seed} fails: {violation}"),
+                    }
+                }
+            });
+        }
+    });
+    let tally = total.lock().expect("no holder panics");
+    println!("{seeds} seeds: {tally:?}");
+    if seeds >= SEEDS {
+        tally.assert_reaches_everything();
+    }
+}
+
+#[test]
+fn a_wrong_rendezvous_is_found_out() {
+    let find = || {
+        let report = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if std::thread::current().name() != Some(SABOTAGED) {
+                report(panic);
+            }
+        }));
+        let is_found_out = |sabotage: &shared::Sabotage| {
+            let violation = (0..4_000).find_map(|seed| attempt_shared(seed, Some(*sabotage)).err());
+            println!("{sabotage:?}: {violation:?}");
+            violation.is_some()
+        };
+        let all = shared::Sabotage::ALL.into_iter();
+        all.filter(|sabotage| !is_found_out(sabotage)).collect::<Vec<_>>()
+    };
+    let blind = std::thread::Builder::new().name(SABOTAGED.to_owned()).spawn(find);
     let blind = blind.expect("a thread can be started").join().expect("panics are caught");
     assert!(blind.is_empty(), "not found out: {blind:?}");
 }

@@ -48,15 +48,16 @@ pub(super) async fn cancel_jobs(engine: &Engine, cancel: CancelJob) -> Result<()
         match object {
             Some(object) if object.state == ObjectState::Creating => objects.push(object.id),
             _ => {
-                return Err(UserError::new(
-                    SqlState::UNDEFINED_OBJECT,
-                    format!("job {job} does not exist"),
-                )
-                .with_hint("SHOW JOBS lists those that are under way."));
+                return Err(no_job(job));
             }
         }
     }
     remove(engine, objects).await
+}
+
+pub(super) fn no_job(job: u64) -> UserError {
+    UserError::new(SqlState::UNDEFINED_OBJECT, format!("job {job} does not exist"))
+        .with_hint("SHOW JOBS lists those that are under way.")
 }
 
 /// Removes an object whose creation was cancelled or failed, unless somebody has already.

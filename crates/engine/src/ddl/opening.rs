@@ -42,7 +42,7 @@ pub(super) async fn open_all(
 }
 
 /// Asks for one source.
-pub(super) async fn open(source: Arc<SourceRuntime>) -> Result<Opening, UserError> {
+pub(crate) async fn open(source: Arc<SourceRuntime>) -> Result<Opening, UserError> {
     let target = target(&source).await?;
     let first = source.stage(StageIndex(0));
     let starts = answered(first, fresh_starts(first)).await?;

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use segue_catalog::{Object, ObjectKind, ObjectState, SourceObject, StageObject};
+use segue_catalog::{Object, ObjectKind, ObjectState, Settings, SourceObject, StageObject};
 use segue_plan::stages::{PlannedStage, plan_source};
 use segue_sql::CreateSource;
 use segue_types::{ObjectId, UserError};
@@ -45,10 +45,12 @@ pub(super) async fn create_source(
         schema: planned.schema,
         key: planned.key,
         definition: segue_sql::Statement::CreateSource(create).to_string(),
-        kind: ObjectKind::Source(SourceObject { stages: stage_objects(&source) }),
+        kind: ObjectKind::Source(SourceObject { stages: stage_objects(&source), live: None }),
         depends_on: Default::default(),
         state: if source.needs_capture() { ObjectState::Creating } else { ObjectState::Ready },
         consumers: Vec::new(),
+        settings: Settings::default(),
+        failure: None,
     };
     let progress = Arc::new(Progress::default());
     let (runtime, shared) = (Arc::clone(&source), Arc::clone(&progress));

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use segue_catalog::{ConsumerRef, Object, ObjectKind, ObjectState, OnConflict, TableObject};
+use segue_catalog::{
+    ConsumerRef, Object, ObjectKind, ObjectState, OnConflict, Settings, TableObject,
+};
 use segue_plan::stages::{TablePlan, plan_table};
 use segue_sql::{CreateTable, Statement};
 use segue_types::{ObjectId, UserError};
@@ -11,8 +13,10 @@ use segue_types::{ObjectId, UserError};
 use super::{already_exists, opening, staged, stopping, unless_canceled};
 use crate::api::StatementContext;
 use crate::capture::Progress;
+use crate::consumer::Subscriber;
 use crate::engine::Engine;
 use crate::job::Phase;
+use crate::meeting::NewReading;
 use crate::relation::{Feed, Relation};
 use crate::source::SourceRuntime;
 use crate::world::World;
@@ -75,6 +79,8 @@ fn object(
         depends_on: Default::default(),
         state: if source.is_some() { ObjectState::Creating } else { ObjectState::Ready },
         consumers,
+        settings: Settings::default(),
+        failure: None,
     }
 }
 
@@ -108,6 +114,12 @@ pub(crate) fn relation(object: &Object) -> Relation {
     Relation::new(object.id, spec, vec![feed])
 }
 
+/// A table takes all columns of its stages.
+pub(crate) fn subscriber(object: &Object, consumer: ConsumerRef) -> Subscriber {
+    let columns = (0..object.schema.fields().len()).collect();
+    Subscriber { object: object.id, input: consumer.input, columns }
+}
+
 /// The job of a table with stages: capture, then read until what was there at the beginning is in.
 pub(super) async fn fill(engine: Engine, source: Arc<SourceRuntime>) -> Result<(), UserError> {
     let id = source.object;
@@ -121,8 +133,9 @@ pub(super) async fn fill(engine: Engine, source: Arc<SourceRuntime>) -> Result<(
         // After a restart the consumer may be there already, and then goes on from where it was.
         if !world.consumers.contains_key(&consumer.id) {
             let source = Arc::clone(&world.sources[&id]);
-            let projection = (0..object.schema.fields().len()).collect();
-            world.open_consumer(id, consumer, source, projection, &opening.starts);
+            let subscriber = subscriber(&object, consumer);
+            let starts = &opening.starts;
+            world.open_reading(NewReading { reference: consumer, subscriber, source, starts });
         }
         let targets = BTreeMap::from([(consumer.id, opening.target)]);
         world.jobs.set_phase(id, Phase::CatchingUp(targets));

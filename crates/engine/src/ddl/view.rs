@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use segue_catalog::{Catalog, ConsumerRef, Object, ObjectKind, ObjectState};
+use segue_catalog::{Catalog, ConsumerRef, Object, ObjectKind, ObjectState, Settings};
 use segue_plan::delta::{ViewPlan, plan_view};
 use segue_sql::{CreateView, Statement};
 use segue_types::{ConsumerId, ObjectId, SqlState, UserError};
@@ -11,8 +11,10 @@ use segue_types::{ConsumerId, ObjectId, SqlState, UserError};
 use super::opening::{self, Opening};
 use super::{already_exists, unless_canceled};
 use crate::api::StatementContext;
+use crate::consumer::Subscriber;
 use crate::engine::Engine;
 use crate::job::Phase;
+use crate::meeting::NewReading;
 use crate::relation::{Feed, Relation};
 use crate::world::World;
 
@@ -40,6 +42,8 @@ pub(super) async fn create_view(
         depends_on: described.depends_on,
         state: ObjectState::Ready,
         consumers: Vec::new(),
+        settings: Settings::default(),
+        failure: None,
     };
     super::install(engine, move |world| world.put_object(object)).await
 }
@@ -134,6 +138,8 @@ fn object(
         depends_on: plan.depends_on.iter().copied().collect::<BTreeSet<_>>(),
         state: if consumers.is_empty() { ObjectState::Ready } else { ObjectState::Creating },
         consumers,
+        settings: Settings::default(),
+        failure: None,
     }
 }
 
@@ -146,26 +152,34 @@ fn set_up(
 ) -> Result<(), UserError> {
     let id = object.id;
     let feeds = feeds(&object, &plan);
-    let mut targets = BTreeMap::new();
-    for consumer in &object.consumers {
-        let opening = &openings[&consumer.input];
-        let projection = plan.inputs[consumer.input].projection.clone();
-        world.open_consumer(
-            id,
-            *consumer,
-            Arc::clone(&opening.source),
-            projection,
-            &opening.starts,
-        );
-        targets.insert(consumer.id, opening.target.clone());
+    let consumers = object.consumers.clone();
+    for consumer in &consumers {
+        world.refuse_gap(consumer.source, &openings[&consumer.input].starts)?;
     }
     world.put_object(object)?;
+    let mut targets = BTreeMap::new();
+    for consumer in consumers {
+        let opening = &openings[&consumer.input];
+        world.open_reading(NewReading {
+            reference: consumer,
+            subscriber: subscriber(id, consumer, &plan),
+            source: Arc::clone(&opening.source),
+            starts: &opening.starts,
+        });
+        targets.insert(consumer.id, opening.target.clone());
+    }
     world.relations.insert(id, Relation::new(id, plan.spec, feeds));
     world.fill(id);
     if !targets.is_empty() {
         world.jobs.set_phase(id, Phase::CatchingUp(targets));
     }
     Ok(())
+}
+
+/// What a view takes from one of its readings.
+pub(crate) fn subscriber(object: ObjectId, consumer: ConsumerRef, plan: &ViewPlan) -> Subscriber {
+    let columns = plan.inputs[consumer.input].projection.clone().into();
+    Subscriber { object, input: consumer.input, columns }
 }
 
 /// What feeds each input of a view.

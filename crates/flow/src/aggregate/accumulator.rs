@@ -7,7 +7,9 @@ use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::datatypes::{DataType, SchemaRef};
 
+use super::counts::Counts;
 use super::extremum::{Best, End, Multisets};
+use super::groups::grow_to;
 use super::ordered::{OrderClass, Ordered, class_of};
 use super::sums::{FloatSums, IntegerSums};
 use crate::key::Column;
@@ -62,9 +64,9 @@ pub(super) struct Accumulator {
 /// By slot.
 #[derive(Debug)]
 pub(super) enum State {
-    Count(Vec<i64>),
-    IntegerSum(IntegerSums, Vec<i64>),
-    FloatSum(FloatSums, Vec<i64>),
+    Count(Counts),
+    IntegerSum(IntegerSums, Counts),
+    FloatSum(FloatSums, Counts),
     BestWord(Best<i64>),
     BestDecimal(Best<i128>),
     BestBytes(Best<Box<[u8]>>),
@@ -95,6 +97,8 @@ pub(super) struct Touch<'a> {
     pub(super) rows: &'a RecordBatch,
     pub(super) slots: &'a [u32],
     pub(super) weights: Option<&'a [i64]>,
+    /// Of the groups, before these rows.
+    pub(super) group_weights: &'a [i64],
 }
 
 impl Accumulator {
@@ -104,9 +108,9 @@ impl Accumulator {
         let ordered =
             || class_of(&argument_type).expect("the planner asks for MIN and MAX of ordered types");
         let state = match subject.class {
-            Class::Count => State::Count(Vec::new()),
-            Class::IntegerSum => State::IntegerSum(IntegerSums::default(), Vec::new()),
-            Class::FloatSum => State::FloatSum(FloatSums::default(), Vec::new()),
+            Class::Count => State::Count(Counts::Weights),
+            Class::IntegerSum => State::IntegerSum(IntegerSums::default(), Counts::Weights),
+            Class::FloatSum => State::FloatSum(FloatSums::default(), Counts::Weights),
             Class::Best(end) => match ordered() {
                 OrderClass::Word => State::BestWord(Best { end, values: Vec::new() }),
                 OrderClass::Decimal => State::BestDecimal(Best { end, values: Vec::new() }),
@@ -124,17 +128,17 @@ impl Accumulator {
     /// Makes room for `slots` slots.
     pub(super) fn resize(&mut self, slots: usize) {
         match &mut self.state {
-            State::Count(counts) => counts.resize(slots, 0),
+            State::Count(counts) => counts.resize(slots),
             State::IntegerSum(sums, counts) => {
-                sums.sums.resize(slots, 0);
-                counts.resize(slots, 0);
+                sums.resize(slots);
+                counts.resize(slots);
             }
             State::FloatSum(sums, counts) => {
-                sums.pairs.resize(slots, (0.0, 0.0));
-                counts.resize(slots, 0);
+                grow_to(&mut sums.pairs, slots, (0.0, 0.0));
+                counts.resize(slots);
             }
             state => with_extremum!(state,
-                best(best) => best.values.resize(slots, None),
+                best(best) => grow_to(&mut best.values, slots, None),
                 multiset(sets) => sets.resize(slots),
                 _ => unreachable!("the sums are above")),
         }
@@ -144,11 +148,14 @@ impl Accumulator {
     pub(super) fn reset(&mut self, slot: u32) {
         let at = slot as usize;
         match &mut self.state {
-            State::Count(counts) => counts[at] = 0,
-            State::IntegerSum(sums, counts) => (sums.sums[at], counts[at]) = (0, 0),
+            State::Count(counts) => counts.reset(slot),
+            State::IntegerSum(sums, counts) => {
+                sums.set(at, 0);
+                counts.reset(slot);
+            }
             State::FloatSum(sums, counts) => {
                 sums.reset(slot);
-                counts[at] = 0;
+                counts.reset(slot);
             }
             state => with_extremum!(state,
                 best(best) => best.values[at] = None,
@@ -163,16 +170,16 @@ impl Accumulator {
         let valid = valid_rows(column.as_ref(), self.subject.filter, touch.rows);
         let valid = valid.as_ref();
         match &mut self.state {
-            State::Count(counts) => {
-                touch.each(valid, |_, slot, weight| counts[slot as usize] += weight);
-            }
+            State::Count(counts) => touch.count(valid, counts),
             State::IntegerSum(sums, counts) => {
                 let column = column.as_ref().expect("a sum has an argument");
-                add_integers(sums, counts, column, touch, valid);
+                add_integers(sums, column, touch, valid);
+                touch.count(valid, counts);
             }
             State::FloatSum(sums, counts) => {
                 let column = column.as_ref().expect("a sum has an argument");
-                add_floats(sums, counts, column, touch, valid);
+                add_floats(sums, column, touch, valid);
+                touch.count(valid, counts);
             }
             state => with_extremum!(state,
                 best(best) => {
@@ -189,21 +196,26 @@ impl Accumulator {
 
     /// To be called when a step is complete: a sum without values is an exact zero again. Not earlier, since within
     /// a step a removal may come before its addition, and the count pass through 0 with a sum that still matters.
-    pub(super) fn settle(&mut self, slots: &[u32]) {
-        if let State::FloatSum(sums, counts) = &mut self.state {
-            slots
-                .iter()
-                .filter(|slot| counts[**slot as usize] == 0)
-                .for_each(|slot| sums.reset(*slot));
+    /// Of the `slots` of the step those without rows are `emptied`.
+    pub(super) fn settle(&mut self, slots: &[u32], emptied: &[u32]) {
+        match &mut self.state {
+            State::FloatSum(sums, Counts::Weights) => {
+                emptied.iter().for_each(|slot| sums.reset(*slot));
+            }
+            State::FloatSum(sums, Counts::Own(counts)) => {
+                let is_zero = |slot: &&u32| counts[**slot as usize] == 0;
+                slots.iter().filter(is_zero).for_each(|slot| sums.reset(*slot));
+            }
+            _ => {}
         }
     }
 
     /// About how much memory it takes.
     pub(super) fn bytes(&self) -> usize {
         match &self.state {
-            State::Count(counts) => counts.capacity() * 8,
-            State::IntegerSum(sums, counts) => sums.sums.capacity() * 16 + counts.capacity() * 8,
-            State::FloatSum(sums, counts) => sums.pairs.capacity() * 16 + counts.capacity() * 8,
+            State::Count(counts) => counts.bytes(),
+            State::IntegerSum(sums, counts) => sums.bytes() + counts.bytes(),
+            State::FloatSum(sums, counts) => sums.pairs.capacity() * 16 + counts.bytes(),
             state => with_extremum!(state,
                 best(best) => {
                     let behind = best.values.first().and_then(Option::as_ref).map_or(0, Ordered::bytes);
@@ -221,17 +233,26 @@ fn valid_rows(
     filter: Option<usize>,
     rows: &RecordBatch,
 ) -> Option<NullBuffer> {
-    let nulls = argument.and_then(Column::nulls);
+    let nulls = argument.and_then(Column::nulls).filter(|nulls| nulls.null_count() > 0);
     let Some(filter) = filter else { return nulls.cloned() };
     let filter = rows.column(filter).as_boolean();
     let mut passed: BooleanBuffer = filter.values().clone();
     for nulls in [filter.nulls(), nulls].into_iter().flatten() {
         passed = &passed & nulls.inner();
     }
-    Some(NullBuffer::new(passed))
+    Some(NullBuffer::new(passed)).filter(|passed| passed.null_count() > 0)
 }
 
 impl Touch<'_> {
+    /// Adds the rows that count to `counts`.
+    fn count(&self, valid: Option<&NullBuffer>, counts: &mut Counts) {
+        if valid.is_none() && matches!(counts, Counts::Weights) {
+            return;
+        }
+        let counts = counts.own(self.group_weights);
+        self.each(valid, |_, slot, weight| counts[slot as usize] += weight);
+    }
+
     /// Calls `add(row, slot, weight)` for each row that counts.
     fn each(&self, valid: Option<&NullBuffer>, mut add: impl FnMut(usize, u32, i64)) {
         match (valid, self.weights) {
@@ -253,15 +274,11 @@ impl Touch<'_> {
 
 fn add_integers(
     sums: &mut IntegerSums,
-    counts: &mut [i64],
     column: &Column,
     touch: Touch<'_>,
     valid: Option<&NullBuffer>,
 ) {
-    let mut add = |slot: u32, value: i128, weight: i64| {
-        sums.add(slot as usize, value, weight);
-        counts[slot as usize] += weight;
-    };
+    let mut add = |slot: u32, value: i128, weight: i64| sums.add(slot as usize, value, weight);
     match column.values() {
         Values::I16(values) => {
             touch.each(valid, |row, slot, weight| add(slot, values[row].into(), weight))
@@ -279,23 +296,13 @@ fn add_integers(
     }
 }
 
-fn add_floats(
-    sums: &mut FloatSums,
-    counts: &mut [i64],
-    column: &Column,
-    touch: Touch<'_>,
-    valid: Option<&NullBuffer>,
-) {
-    let mut add = |slot: u32, value: f64, weight: i64| {
-        sums.add(slot, value, weight);
-        counts[slot as usize] += weight;
-    };
+fn add_floats(sums: &mut FloatSums, column: &Column, touch: Touch<'_>, valid: Option<&NullBuffer>) {
     match column.values() {
         Values::F32(values) => {
-            touch.each(valid, |row, slot, weight| add(slot, values[row].into(), weight))
+            touch.each(valid, |row, slot, weight| sums.add(slot, values[row].into(), weight))
         }
         Values::F64(values) => {
-            touch.each(valid, |row, slot, weight| add(slot, values[row], weight))
+            touch.each(valid, |row, slot, weight| sums.add(slot, values[row], weight))
         }
         _ => unreachable!("only floats have a float sum"),
     }

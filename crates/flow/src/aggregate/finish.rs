@@ -39,17 +39,20 @@ impl Output {
             (
                 State::Count(counts) | State::IntegerSum(_, counts) | State::FloatSum(_, counts),
                 AggregateFunction::Count,
-            ) => counts_of(counts, slots),
+            ) => counts_of(counts.of(weights), slots),
             (State::IntegerSum(sums, counts), AggregateFunction::Sum) => {
-                let value = |slot: usize| Some(sums.sums[slot]);
-                self.integers(counts, slots, value, errors)
+                let value = |slot: usize| Some(sums.value(slot));
+                self.integers(counts.of(weights), slots, value, errors)
             }
             (State::IntegerSum(sums, counts), _) => {
-                let shift = self.scale() - scale_of(&accumulator.argument_type);
-                let value = |slot: usize| average(sums.sums[slot], counts[slot], shift);
+                let digits = self.scale() - scale_of(&accumulator.argument_type);
+                let digits = u32::try_from(digits).expect("no fewer digits than the argument has");
+                let (factor, counts) = (10_i128.pow(digits), counts.of(weights));
+                let value = |slot: usize| average(sums.value(slot), counts[slot], factor);
                 self.integers(counts, slots, value, errors)
             }
             (State::FloatSum(sums, counts), function) => {
+                let counts = counts.of(weights);
                 let divisor = |slot: u32| match function {
                     AggregateFunction::Avg => counts[slot as usize] as f64,
                     _ => 1.0,
@@ -132,26 +135,36 @@ fn scale_of(data_type: &DataType) -> i8 {
     if let DataType::Decimal128(_, scale) = data_type { *scale } else { 0 }
 }
 
-/// sum · 10^shift / count, rounded half away from zero as PostgreSQL does.
-fn average(sum: i128, count: i64, shift: i8) -> Option<i128> {
-    let factor = 10_i128
-        .pow(u32::try_from(shift).expect("an average has no fewer digits than its argument"));
-    let count = i128::from(count);
+/// sum · factor / count, rounded half away from zero as PostgreSQL does.
+fn average(sum: i128, count: i64, factor: i128) -> Option<i128> {
     if count == 0 {
         return None;
     }
-    if let Some(scaled) = sum.checked_mul(factor) {
-        // Divided in 64 bits where both fit, and once: a division of 128 bits is a call, not an instruction.
-        let quotient = match (i64::try_from(scaled), i64::try_from(count)) {
-            (Ok(scaled), Ok(count @ 1..)) => i128::from(scaled / count),
-            _ => scaled / count,
-        };
-        let rest = scaled - quotient * count;
-        let up = rest.abs() * 2 >= count.abs();
-        return Some(quotient + if up { scaled.signum() } else { 0 });
-    }
+    let narrow = (i64::try_from(sum), i64::try_from(factor));
+    let (Ok(sum), Ok(factor), 1..) = (narrow.0, narrow.1, count) else {
+        return wide_average(sum, count, factor);
+    };
+    let half = count.unsigned_abs().div_ceil(2);
+    // The integral part first: what is left is less than the count, so that both divisions mostly fit into 64 bits. One
+    // of 128 bits is a call, not an instruction.
+    let whole = i128::from(sum / count) * i128::from(factor);
+    let scaled = i128::from(sum % count) * i128::from(factor);
+    let part = match i64::try_from(scaled) {
+        Ok(scaled) => {
+            let (part, rest) = (scaled / count, scaled % count);
+            i128::from(part + if rest.unsigned_abs() >= half { sum.signum() } else { 0 })
+        }
+        Err(_) => {
+            let (part, rest) = (scaled / i128::from(count), scaled % i128::from(count));
+            part + if rest.unsigned_abs() >= half.into() { sum.signum().into() } else { 0 }
+        }
+    };
+    Some(whole + part)
+}
+
+fn wide_average(sum: i128, count: i64, factor: i128) -> Option<i128> {
     let scaled = i256::from_i128(sum).checked_mul(i256::from_i128(factor))?;
-    let count = i256::from_i128(count);
+    let count = i256::from_i128(count.into());
     let (quotient, rest) = (scaled.checked_div(count)?, scaled.checked_rem(count)?);
     let up = rest.wrapping_abs().checked_add(rest.wrapping_abs())? >= count;
     let one = if up { i256::from_i128(sum.signum()) } else { i256::ZERO };
@@ -160,7 +173,9 @@ fn average(sum: i128, count: i64, shift: i8) -> Option<i128> {
 
 #[cfg(test)]
 mod tests {
-    use super::average;
+    fn average(sum: i128, count: i64, digits: u32) -> Option<i128> {
+        super::average(sum, count, 10_i128.pow(digits))
+    }
 
     #[test]
     fn averages_round_half_away_from_zero_and_survive_wide_sums() {
@@ -171,5 +186,8 @@ mod tests {
         let wide = 10_i128.pow(30);
         assert_eq!(average(wide, 7, 16), None, "46 digits have no room");
         assert_eq!(average(wide, 1_000_000_000, 16), Some(10_i128.pow(37)));
+        // A rest whose digits need more than 64 bits.
+        assert_eq!(average(9_999, 10_000, 16), Some(9_999_000_000_000_000));
+        assert_eq!(average(-2, 3, 16), Some(-6_666_666_666_666_667));
     }
 }

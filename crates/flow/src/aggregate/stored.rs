@@ -4,6 +4,7 @@
 //! Each blob has the same parts: the keys that went (none in a base), the groups, then for each multiset its
 //! entries as
 //! (key, value, count), where a delta's count of 0 takes the value out.
+//! Sums are stored in 64 bits where they fit; counts that are the groups' weights are stored as a column of NULLs.
 
 use std::sync::Arc;
 
@@ -17,11 +18,14 @@ use arrow::error::ArrowError;
 
 use super::Aggregate;
 use super::accumulator::{Accumulator, State, with_extremum};
-use super::groups::{DIRTY, STORED};
+use super::counts::Counts;
+use super::groups::STORED;
 use super::ordered::Ordered;
+use super::sums::IntegerSums;
 
 use segue_types::{BlobKind, StateBlob};
 
+use crate::blob::SealedBlob;
 use crate::error::RestoreError;
 use crate::key::{Column, GROUPS, group_of};
 
@@ -29,8 +33,9 @@ use crate::key::{Column, GROUPS, group_of};
 type EntryColumns = (Vec<u32>, ArrayRef, Int64Array);
 
 impl Aggregate {
-    pub(super) fn seal_groups(&mut self) -> Vec<StateBlob> {
-        let dirty = self.take_dirty();
+    pub(super) fn seal_groups(&mut self) -> Vec<SealedBlob> {
+        let mut dirty = self.tracker.take_unsealed();
+        dirty.retain(|slot| self.groups.is_live(*slot));
         let mut removed = self.take_removed();
         let multisets = self.take_dirty_entries();
         let slots = self.groups.by_group(&dirty);
@@ -45,53 +50,39 @@ impl Aggregate {
             deltas.push(self.blob(group, BlobKind::Delta, removed, &slots[group], entries));
         }
         let blobs = self.with_bases(deltas);
-        blobs.iter().for_each(|blob| self.sizes.stored(blob));
+        blobs.iter().for_each(|blob| self.sizes.sealed(blob));
         dirty.iter().for_each(|slot| self.groups.marks[*slot as usize] |= STORED);
         blobs
     }
 
     /// The deltas, bases in the place of those that have grown too heavy.
-    fn with_bases(&self, deltas: Vec<StateBlob>) -> Vec<StateBlob> {
+    fn with_bases(&self, deltas: Vec<SealedBlob>) -> Vec<SealedBlob> {
         let rebased = self.sizes.rebased(&deltas);
         if rebased == [false; GROUPS] {
             return deltas;
         }
         let slots = self.groups.live_of(&rebased);
-        let written = |delta: StateBlob| {
+        let written = |delta: SealedBlob| {
             let group = usize::from(delta.group);
             if rebased[group] { self.base(group, &slots[group]) } else { delta }
         };
         deltas.into_iter().map(written).collect()
     }
 
-    fn base(&self, group: usize, slots: &[u32]) -> StateBlob {
+    fn base(&self, group: usize, slots: &[u32]) -> SealedBlob {
         let entries =
             self.accumulators.iter().filter_map(|accumulator| accumulator.entries_of(slots));
         self.blob(group, BlobKind::Base, Vec::new(), slots, entries.collect())
-    }
-
-    /// The groups that are not stored as they are now, each once.
-    fn take_dirty(&mut self) -> Vec<u32> {
-        let mut dirty = std::mem::take(&mut self.dirty);
-        dirty.retain(|slot| {
-            let marks = &mut self.groups.marks[*slot as usize];
-            let is_dirty = *marks & DIRTY != 0;
-            *marks &= !DIRTY;
-            is_dirty
-        });
-        dirty
     }
 
     fn take_dirty_entries(&mut self) -> Vec<EntryColumns> {
         if !self.accumulators.iter().any(Accumulator::is_multiset) {
             return Vec::new();
         }
-        let live = self.groups.live_slots();
-        let mut is_live = vec![false; self.groups.slots()];
-        live.iter().for_each(|slot| is_live[*slot as usize] = true);
+        let groups = &self.groups;
         self.accumulators
             .iter_mut()
-            .filter_map(|accumulator| accumulator.take_dirty_entries(|slot| is_live[slot as usize]))
+            .filter_map(|accumulator| accumulator.take_dirty_entries(|slot| groups.is_live(slot)))
             .collect()
     }
 
@@ -132,7 +123,7 @@ impl Aggregate {
         removed: Vec<ArrayRef>,
         slots: &[u32],
         entries: Vec<EntryColumns>,
-    ) -> StateBlob {
+    ) -> SealedBlob {
         let removed = if removed.is_empty() { self.groups.key_columns(&[]) } else { removed };
         let mut parts = vec![batch(removed, 0)];
         let mut columns = self.groups.key_columns(slots);
@@ -145,7 +136,7 @@ impl Aggregate {
             columns.extend([values, Arc::new(counts) as ArrayRef]);
             parts.push(batch(columns, slots.len()));
         }
-        self.owner.write(group as u8, kind, &parts)
+        self.owner.seal(group as u8, kind, parts)
     }
 
     pub(super) fn load_groups(&mut self, blobs: &[StateBlob]) -> Result<(), RestoreError> {
@@ -156,7 +147,7 @@ impl Aggregate {
                 group: blob.group,
                 reason: error.to_string(),
             })?;
-            self.sizes.stored(blob);
+            self.sizes.loaded(blob);
         }
         self.started |= self.groups.is_single() && self.groups.slots() > 0;
         Ok(())
@@ -172,12 +163,12 @@ impl Aggregate {
         }
         let keys = self.keys.len();
         if keys > 0 && removed.num_rows() > 0 {
-            for slot in self.slots_of(removed) {
-                self.groups.weights[slot as usize] = 0;
-                self.release(slot);
-            }
+            let gone = self.slots_of_keys(removed);
+            gone.iter().for_each(|slot| self.groups.weights[*slot as usize] = 0);
+            self.release(&gone);
+            self.tracker.loaded(&gone);
         }
-        let slots = self.slots_of(groups);
+        let slots = self.slots_of_keys(groups);
         if slots.iter().any(|slot| group_of(self.groups.vnodes[*slot as usize]) != group) {
             return Err(wrong("a key is not of this group"));
         }
@@ -189,8 +180,12 @@ impl Aggregate {
             self.groups.weights[*slot as usize] = *weight;
             self.groups.marks[*slot as usize] |= STORED;
         }
+        self.tracker.loaded(&slots);
         let mut columns = groups.columns()[keys + 1..].iter();
-        self.accumulators.iter_mut().for_each(|accumulator| accumulator.load(&slots, &mut columns));
+        let weights = &self.groups.weights;
+        for accumulator in &mut self.accumulators {
+            accumulator.load(&slots, weights, &mut columns);
+        }
         self.load_entries(entries)
     }
 
@@ -200,7 +195,7 @@ impl Aggregate {
             (0..self.accumulators.len()).filter(|place| self.accumulators[*place].is_multiset());
         for (place, entries) in places.collect::<Vec<_>>().into_iter().zip(entries) {
             let known = self.groups.slots();
-            let slots = self.slots_of(entries);
+            let slots = self.slots_of_keys(entries);
             if self.groups.slots() != known {
                 return Err(ArrowError::IpcError(
                     "an entry is of a group that is not there".to_owned(),
@@ -213,10 +208,9 @@ impl Aggregate {
         Ok(())
     }
 
-    fn slots_of(&mut self, rows: &RecordBatch) -> Vec<u32> {
+    fn slots_of_keys(&mut self, rows: &RecordBatch) -> Vec<u32> {
         let keys = rows.columns()[..self.keys.len()].iter().map(Column::new).collect::<Vec<_>>();
-        let mut slots = Vec::new();
-        self.groups.probe(&keys, rows.num_rows(), &mut slots);
+        let slots = self.groups.probe(&keys, rows.num_rows());
         self.make_room();
         slots
     }
@@ -256,12 +250,24 @@ impl Accumulator {
 
     /// The state columns of the groups at `slots`; none for a multiset.
     fn columns(&self, slots: &[u32]) -> Vec<ArrayRef> {
-        let counts_of = |counts: &[i64]| words(slots.iter().map(|slot| counts[*slot as usize]));
+        let counts_of = |counts: &Counts| -> ArrayRef {
+            match counts {
+                Counts::Weights => Arc::new(NullArray::new(slots.len())),
+                Counts::Own(counts) => words(slots.iter().map(|slot| counts[*slot as usize])),
+            }
+        };
         match &self.state {
             State::Count(counts) => vec![counts_of(counts)],
             State::IntegerSum(sums, counts) => {
-                let sums = slots.iter().map(|slot| sums.sums[*slot as usize]);
-                vec![Arc::new(Decimal128Array::from_iter_values(sums)), counts_of(counts)]
+                let sums: ArrayRef = match sums {
+                    IntegerSums::Narrow(sums) => {
+                        words(slots.iter().map(|slot| sums[*slot as usize]))
+                    }
+                    IntegerSums::Wide(sums) => Arc::new(Decimal128Array::from_iter_values(
+                        slots.iter().map(|slot| sums[*slot as usize]),
+                    )),
+                };
+                vec![sums, counts_of(counts)]
             }
             State::FloatSum(sums, counts) => {
                 let special = |kind: usize| -> ArrayRef {
@@ -290,24 +296,20 @@ impl Accumulator {
         }
     }
 
-    /// Sets the state of the groups at `slots` from as many of `columns` as [`Accumulator::columns`] wrote.
-    fn load<'a>(&mut self, slots: &[u32], columns: &mut impl Iterator<Item = &'a ArrayRef>) {
+    /// Sets the state of the groups at `slots`, whose weights are set already, from as many of `columns` as
+    /// [`Accumulator::columns`] wrote.
+    fn load<'a>(
+        &mut self,
+        slots: &[u32],
+        weights: &[i64],
+        columns: &mut impl Iterator<Item = &'a ArrayRef>,
+    ) {
         let mut next = || columns.next().expect("the fingerprint fixes the columns");
-        let set = |target: &mut [i64], values: &Int64Array| {
-            slots
-                .iter()
-                .zip(values.values())
-                .for_each(|(slot, value)| target[*slot as usize] = *value);
-        };
         match &mut self.state {
-            State::Count(counts) => set(counts, next().as_primitive::<Int64Type>()),
+            State::Count(counts) => counts.load(slots, weights, next()),
             State::IntegerSum(sums, counts) => {
-                let values = next().as_primitive::<Decimal128Type>();
-                slots
-                    .iter()
-                    .zip(values.values())
-                    .for_each(|(slot, sum)| sums.sums[*slot as usize] = *sum);
-                set(counts, next().as_primitive::<Int64Type>());
+                sums.load(slots, next());
+                counts.load(slots, weights, next());
             }
             State::FloatSum(sums, counts) => {
                 let (high, low) = (next(), next());
@@ -324,7 +326,7 @@ impl Accumulator {
                         counts => sums.specials.insert(*slot, counts),
                     };
                 }
-                set(counts, next().as_primitive::<Int64Type>());
+                counts.load(slots, weights, next());
             }
             state => with_extremum!(state,
                 best(best) => {
@@ -360,5 +362,37 @@ impl Accumulator {
             best(_best) => unreachable!("it has no entries"),
             multiset(sets) => sets.load(slots, values, counts),
             _ => unreachable!("it has no entries"));
+    }
+}
+
+impl Counts {
+    /// Sets stored counts; a column of NULLs says that they are the weights.
+    fn load(&mut self, slots: &[u32], weights: &[i64], column: &ArrayRef) {
+        let stored = column.as_primitive_opt::<Int64Type>();
+        if let (None, Counts::Weights) = (stored, &*self) {
+            return;
+        }
+        let counts = self.own(weights);
+        counts.resize(weights.len(), 0);
+        for (row, slot) in slots.iter().enumerate() {
+            let slot = *slot as usize;
+            counts[slot] = stored.map_or(weights[slot], |stored| stored.value(row));
+        }
+    }
+}
+
+impl IntegerSums {
+    /// Sets stored sums, which were narrow or wide.
+    fn load(&mut self, slots: &[u32], column: &ArrayRef) {
+        let narrow = column.as_primitive_opt::<Int64Type>();
+        let wide = column.as_primitive_opt::<Decimal128Type>();
+        for (row, slot) in slots.iter().enumerate() {
+            let sum = match (narrow, wide) {
+                (Some(sums), _) => i128::from(sums.value(row)),
+                (None, Some(sums)) => sums.value(row),
+                (None, None) => unreachable!("the fingerprint fixes the columns"),
+            };
+            self.set(*slot as usize, sum);
+        }
     }
 }

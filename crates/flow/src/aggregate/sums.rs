@@ -6,16 +6,71 @@
 
 use hashbrown::HashMap;
 
-/// Sums of integers and of unscaled decimals.
-#[derive(Debug, Default)]
-pub(super) struct IntegerSums {
-    pub(super) sums: Vec<i128>,
+use super::groups::grow_to;
+
+/// Sums of integers and of unscaled decimals: in 64 bits until one needs more.
+#[derive(Debug)]
+pub(super) enum IntegerSums {
+    Narrow(Vec<i64>),
+    Wide(Vec<i128>),
+}
+
+impl Default for IntegerSums {
+    fn default() -> IntegerSums {
+        IntegerSums::Narrow(Vec::new())
+    }
 }
 
 impl IntegerSums {
     /// Wraps at 128 bits, which taking the values back undoes; a sum of more than 38 digits is not shown.
     pub(super) fn add(&mut self, slot: usize, value: i128, weight: i64) {
-        self.sums[slot] = self.sums[slot].wrapping_add(value.wrapping_mul(i128::from(weight)));
+        if let IntegerSums::Narrow(sums) = self {
+            let change = i64::try_from(value).ok().and_then(|value| value.checked_mul(weight));
+            if let Some(sum) = change.and_then(|change| sums[slot].checked_add(change)) {
+                sums[slot] = sum;
+                return;
+            }
+        }
+        let sum = &mut self.widened()[slot];
+        *sum = sum.wrapping_add(value.wrapping_mul(i128::from(weight)));
+    }
+
+    fn widened(&mut self) -> &mut [i128] {
+        if let IntegerSums::Narrow(sums) = self {
+            *self = IntegerSums::Wide(sums.iter().map(|sum| i128::from(*sum)).collect());
+        }
+        match self {
+            IntegerSums::Wide(sums) => sums,
+            IntegerSums::Narrow(_) => unreachable!("just widened"),
+        }
+    }
+
+    pub(super) fn value(&self, slot: usize) -> i128 {
+        match self {
+            IntegerSums::Narrow(sums) => i128::from(sums[slot]),
+            IntegerSums::Wide(sums) => sums[slot],
+        }
+    }
+
+    pub(super) fn set(&mut self, slot: usize, sum: i128) {
+        match (&mut *self, i64::try_from(sum)) {
+            (IntegerSums::Narrow(sums), Ok(sum)) => sums[slot] = sum,
+            _ => self.widened()[slot] = sum,
+        }
+    }
+
+    pub(super) fn resize(&mut self, slots: usize) {
+        match self {
+            IntegerSums::Narrow(sums) => grow_to(sums, slots, 0),
+            IntegerSums::Wide(sums) => grow_to(sums, slots, 0),
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            IntegerSums::Narrow(sums) => sums.capacity() * 8,
+            IntegerSums::Wide(sums) => sums.capacity() * 16,
+        }
     }
 }
 
@@ -83,7 +138,25 @@ fn add_double((high, low): (f64, f64), value: f64) -> (f64, f64) {
 
 #[cfg(test)]
 mod tests {
-    use super::FloatSums;
+    use super::{FloatSums, IntegerSums};
+
+    #[test]
+    fn integer_sums_outgrow_64_bits_and_come_back() {
+        let mut sums = IntegerSums::default();
+        sums.resize(2);
+        sums.add(0, i64::MAX.into(), 1);
+        sums.add(1, 5, -3);
+        assert!(matches!(sums, IntegerSums::Narrow(_)));
+        sums.add(0, 1, 1);
+        assert_eq!((sums.value(0), sums.value(1)), (i128::from(i64::MAX) + 1, -15));
+        sums.add(0, i64::MAX.into(), -1);
+        sums.add(1, 10_i128.pow(30), 1);
+        assert_eq!((sums.value(0), sums.value(1)), (1, 10_i128.pow(30) - 15));
+        let mut sums = IntegerSums::default();
+        sums.resize(1);
+        sums.add(0, i64::MAX.into(), 2);
+        assert_eq!(sums.value(0), 2 * i128::from(i64::MAX), "a weight may be what is too much");
+    }
 
     #[test]
     fn taking_back_a_huge_value_leaves_the_small_ones_as_they_were() {

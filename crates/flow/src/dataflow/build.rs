@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 use segue_types::ObjectId;
 
-use super::{NodeKind, part_id, relation_normaliser};
+use super::{NodeKind, part_id, relation_aggregate, relation_normaliser};
 use crate::aggregate::Aggregate;
 use crate::arrangement::{Arrangement, Changes};
 use crate::blob::{BlobOwner, fingerprint};
@@ -100,7 +100,7 @@ impl Place<'_> {
         let input_schema = self.spec.schema_of(*input);
         let append_only = self.spec.is_append_only(*input);
         let owner = self.owner(0, &input_schema, &format!("{keys:?} {aggregates:?} {append_only}"));
-        Aggregate::new(
+        let mut aggregate = Aggregate::new(
             self.name(),
             owner,
             &input_schema,
@@ -108,7 +108,11 @@ impl Place<'_> {
             aggregates,
             schema,
             append_only,
-        )
+        );
+        if relation_aggregate(self.spec) == Some(self.place) {
+            aggregate.hold_relation(&self.spec.schema);
+        }
+        aggregate
     }
 
     fn arrives(&self, node: Node) -> Arrives {

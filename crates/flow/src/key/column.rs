@@ -2,6 +2,8 @@
 //!
 //! Equality is that of GROUP BY: NULL equals NULL, −0.0 equals 0.0, NaN equals NaN.
 
+use std::borrow::Cow;
+
 use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray, StructArray};
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::compute::cast;
@@ -115,6 +117,18 @@ impl Column {
             Values::I16(values) => Some(i64::from(values[row])),
             Values::I32(values) => Some(i64::from(values[row])),
             Values::I64(values) => Some(values[row]),
+            _ => None,
+        }
+    }
+}
+
+impl Column {
+    /// The values of an integer-like column, widened; whatever they are where it is NULL.
+    pub(crate) fn integers(&self) -> Option<Cow<'_, [i64]>> {
+        match &self.values {
+            Values::I16(values) => Some(values.iter().map(|value| i64::from(*value)).collect()),
+            Values::I32(values) => Some(values.iter().map(|value| i64::from(*value)).collect()),
+            Values::I64(values) => Some(Cow::Borrowed(values)),
             _ => None,
         }
     }

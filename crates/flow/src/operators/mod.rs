@@ -15,8 +15,10 @@ mod unnest;
 
 use segue_types::StateBlob;
 
+use crate::blob::SealedBlob;
 use crate::delta::Delta;
 use crate::error::{RestoreError, StepError};
+use crate::rows::RelationVersion;
 
 pub(crate) use constant::Constant;
 pub(crate) use filter::Filter;
@@ -40,6 +42,11 @@ pub(crate) trait Operator: Send {
     /// The output's delta for one step; `inputs` has one list per input node, in the spec's order.
     fn step(&mut self, inputs: &[&[Delta]]) -> Result<Vec<Delta>, StepError>;
 
+    /// A step whose output nobody reads, so that it need not be made.
+    fn absorb(&mut self, inputs: &[&[Delta]]) -> Result<(), StepError> {
+        self.step(inputs).map(drop)
+    }
+
     /// Rows for which an expression failed.
     fn expression_errors(&self) -> u64 {
         0
@@ -54,7 +61,7 @@ pub(crate) trait Operator: Send {
 /// What a stateful operator can do besides stepping.
 pub(crate) trait OperatorState {
     /// What changed since the last seal.
-    fn seal(&mut self) -> Vec<StateBlob>;
+    fn seal(&mut self) -> Vec<SealedBlob>;
 
     /// Takes over stored blobs into an operator that has not stepped.
     fn load(&mut self, blobs: &[StateBlob]) -> Result<(), RestoreError>;
@@ -63,4 +70,19 @@ pub(crate) trait OperatorState {
     fn contents(&mut self) -> Vec<Delta>;
 
     fn size(&self) -> StateSize;
+
+    /// What the dataflow's relation holds now, where it is this operator's own rows.
+    fn relation(&mut self) -> Option<RelationVersion> {
+        None
+    }
+
+    /// How many rows the relation got that no step put out.
+    fn rows_published(&self) -> u64 {
+        0
+    }
+
+    /// How much the relation holds beside the state.
+    fn relation_size(&self) -> Option<StateSize> {
+        None
+    }
 }

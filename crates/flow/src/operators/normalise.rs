@@ -8,7 +8,7 @@ use arrow::compute::{concat_batches, take_record_batch};
 use segue_types::{Changes, Op, StateBlob};
 
 use super::{OperatorState, StateSize};
-use crate::blob::BlobOwner;
+use crate::blob::{BlobOwner, SealedBlob};
 use crate::delta::Delta;
 use crate::error::{RestoreError, StepError};
 use crate::key::{Column, Index, hash_columns, rows_equal};
@@ -155,7 +155,7 @@ fn all_columns(rows: &RecordBatch) -> Vec<Column> {
 }
 
 impl OperatorState for Normalise {
-    fn seal(&mut self) -> Vec<StateBlob> {
+    fn seal(&mut self) -> Vec<SealedBlob> {
         self.rows.seal(&self.owner)
     }
 

@@ -1,21 +1,21 @@
-//! A growable bitmap over the rows of a chunk.
+//! A growable bitmap over rows or slots.
 
 use arrow::buffer::{BooleanBuffer, Buffer};
 
 /// Bits, numbered from 0.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Bits {
+pub(crate) struct Bits {
     words: Vec<u64>,
     len: usize,
 }
 
 impl Bits {
-    pub(super) fn get(&self, bit: usize) -> bool {
+    pub(crate) fn get(&self, bit: usize) -> bool {
         assert!(bit < self.len, "bit {bit} of {}", self.len);
         self.words[bit / 64] >> (bit % 64) & 1 == 1
     }
 
-    pub(super) fn set(&mut self, bit: usize, value: bool) {
+    pub(crate) fn set(&mut self, bit: usize, value: bool) {
         assert!(bit < self.len, "bit {bit} of {}", self.len);
         let mask = 1 << (bit % 64);
         match value {
@@ -24,7 +24,7 @@ impl Bits {
         }
     }
 
-    pub(super) fn extend(&mut self, count: usize, value: bool) {
+    pub(crate) fn extend(&mut self, count: usize, value: bool) {
         let from = self.len;
         self.len += count;
         self.words.resize(self.len.div_ceil(64), 0);
@@ -33,12 +33,12 @@ impl Bits {
         }
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.words.fill(0);
     }
 
     /// The numbers of the bits that are set.
-    pub(super) fn ones(&self) -> impl Iterator<Item = usize> + '_ {
+    pub(crate) fn ones(&self) -> impl Iterator<Item = usize> + '_ {
         self.words.iter().enumerate().flat_map(|(word, bits)| {
             let mut bits = *bits;
             std::iter::from_fn(move || {
@@ -49,8 +49,19 @@ impl Bits {
         })
     }
 
-    pub(super) fn snapshot(&self) -> BooleanBuffer {
-        let bytes = self.words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>();
-        BooleanBuffer::new(Buffer::from_vec(bytes), 0, self.len)
+    /// Sets the bits that are set in `other`, which is no longer.
+    pub(crate) fn union(&mut self, other: &Bits) {
+        assert!(other.len <= self.len, "{} bits into {}", other.len, self.len);
+        self.words.iter_mut().zip(&other.words).for_each(|(word, other)| *word |= other);
+    }
+
+    /// About how much memory they take.
+    pub(crate) fn bytes(&self) -> usize {
+        self.words.capacity() * 8
+    }
+
+    pub(crate) fn snapshot(&self) -> BooleanBuffer {
+        let words = self.words.iter().map(|word| word.to_le()).collect::<Vec<u64>>();
+        BooleanBuffer::new(Buffer::from_vec(words), 0, self.len)
     }
 }

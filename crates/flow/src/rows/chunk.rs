@@ -23,7 +23,7 @@ pub(super) struct RowId(pub(super) u32);
 impl RowId {
     pub(super) fn new(chunk: usize, row: usize) -> RowId {
         assert!(row < CHUNK_ROWS, "row {row} of a chunk");
-        assert!(chunk < 1 << (32 - CHUNK_BITS), "a relation holds less than 2^32 rows");
+        assert!(chunk + 1 < 1 << (32 - CHUNK_BITS), "a relation holds less than 2^32 rows");
         RowId((chunk << CHUNK_BITS | row) as u32)
     }
 
@@ -43,12 +43,31 @@ pub(super) struct ChunkData {
     pub(super) identity: Vec<Column>,
 }
 
+impl ChunkData {
+    pub(super) fn new(batch: RecordBatch, identity: &[usize]) -> ChunkData {
+        ChunkData { identity: Column::of(&batch, identity), batch }
+    }
+}
+
+/// Newer rows at some places of a chunk, by place.
+#[derive(Debug)]
+pub(super) struct Patch {
+    pub(super) places: Vec<u16>,
+    pub(super) data: ChunkData,
+}
+
 /// Which rows of a chunk a version sees, and how often.
 #[derive(Debug)]
 pub(super) struct Mask {
     pub(super) alive: BooleanBuffer,
     /// Copies of each row, where a row may be there more than once.
     pub(super) copies: Option<Vec<u32>>,
+}
+
+impl Mask {
+    pub(super) fn sees(&self, row: usize) -> bool {
+        row < self.alive.len() && self.alive.value(row)
+    }
 }
 
 /// A chunk as its relation's writer sees it.
@@ -74,9 +93,8 @@ impl Chunk {
         let rows = batch.num_rows();
         assert_eq!(rows, vnodes.len(), "one vnode per row");
         let bytes = batch.get_array_memory_size();
-        let identity = Column::of(&batch, identity);
         let mut chunk = Chunk {
-            data: Arc::new(ChunkData { batch, identity }),
+            data: Arc::new(ChunkData::new(batch, identity)),
             alive: Bits::default(),
             alive_count: rows,
             copies: None,
@@ -96,8 +114,7 @@ impl Chunk {
         let joined = concat_batches(batch.schema_ref(), [&self.data.batch, batch])
             .expect("all chunks of a relation have one schema");
         self.bytes = joined.get_array_memory_size();
-        let identity = Column::of(&joined, identity);
-        self.data = Arc::new(ChunkData { batch: joined, identity });
+        self.data = Arc::new(ChunkData::new(joined, identity));
         self.alive.extend(batch.num_rows(), true);
         self.unsealed.extend(batch.num_rows(), true);
         self.alive_count += batch.num_rows();

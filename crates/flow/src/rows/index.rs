@@ -10,30 +10,30 @@ use crate::key::Index;
 
 /// An [`IndexState`] behind a lock that is held for one batch at most.
 #[derive(Debug, Default)]
-pub(super) struct SharedIndex {
+pub(crate) struct SharedIndex {
     state: RwLock<IndexState>,
 }
 
 /// Living rows, and dead ones that old versions see.
 #[derive(Debug, Default)]
-pub(super) struct IndexState {
-    pub(super) current: Index,
+pub(crate) struct IndexState {
+    pub(crate) current: Index,
     pub(super) graveyard: Index,
     /// Number of the first version that no longer sees the row, its hash, the row; in order of the number.
     burials: VecDeque<(u64, u64, u32)>,
 }
 
 impl SharedIndex {
-    pub(super) fn read(&self) -> RwLockReadGuard<'_, IndexState> {
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, IndexState> {
         // A writer that panics leaves its dataflow unusable, but what readers see is decided by their own masks.
         self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn write(&self) -> RwLockWriteGuard<'_, IndexState> {
+    pub(crate) fn write(&self) -> RwLockWriteGuard<'_, IndexState> {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let state = self.read();
         state.current.bytes() + state.graveyard.bytes() + state.burials.len() * 24
     }
@@ -41,13 +41,13 @@ impl SharedIndex {
 
 impl IndexState {
     /// Keeps a dead row findable for the versions before `first_without`.
-    pub(super) fn bury(&mut self, hash: u64, slot: u32, first_without: u64) {
+    pub(crate) fn bury(&mut self, hash: u64, slot: u32, first_without: u64) {
         self.graveyard.insert(hash, slot);
         self.burials.push_back((first_without, hash, slot));
     }
 
     /// Forgets the dead that no version from `oldest` on sees.
-    pub(super) fn exhume(&mut self, oldest: u64) {
+    pub(crate) fn exhume(&mut self, oldest: u64) {
         while let Some((first_without, hash, slot)) = self.burials.front().copied()
             && first_without <= oldest
         {

@@ -7,6 +7,7 @@
 
 mod bits;
 mod chunk;
+mod dense;
 mod index;
 mod seal;
 mod version;
@@ -17,7 +18,10 @@ use arrow::array::{RecordBatch, UInt32Array};
 use arrow::compute::{interleave_record_batch, take_record_batch};
 use arrow::datatypes::{Schema, SchemaRef};
 
+pub(crate) use bits::Bits;
 pub(crate) use chunk::CHUNK_ROWS;
+pub(crate) use dense::{DenseRows, RowSource};
+pub(crate) use index::{IndexState, SharedIndex};
 pub use version::RelationVersion;
 
 use crate::blob::StoredSizes;
@@ -25,7 +29,6 @@ use crate::delta::Delta;
 use crate::error::StepError;
 use crate::key::{Column, hash_columns, rows_equal, vnode_of};
 use chunk::{Chunk, RowId};
-use index::SharedIndex;
 use version::Versions;
 
 /// What tells one row from another.
@@ -160,7 +163,7 @@ impl Rows {
         Ok(removals)
     }
 
-    fn kill(&mut self, id: RowId, hash: u64, index: &mut index::IndexState) {
+    fn kill(&mut self, id: RowId, hash: u64, index: &mut IndexState) {
         let chunk = self.chunks[id.chunk()].as_mut().expect("only live rows die");
         assert!(chunk.alive.get(id.row()), "a row dies once");
         chunk.alive.set(id.row(), false);

@@ -14,7 +14,7 @@ use super::chunk::{Chunk, RowId};
 use super::{Identity, Rows};
 use segue_types::{BlobKind, StateBlob};
 
-use crate::blob::BlobOwner;
+use crate::blob::{BlobOwner, SealedBlob};
 use crate::delta::Delta;
 use crate::error::RestoreError;
 use crate::key::{Column, GROUPS, group_of, hash_columns, vnode_of};
@@ -30,7 +30,7 @@ impl Rows {
     }
 
     /// What changed since the last seal.
-    pub(crate) fn seal(&mut self, owner: &BlobOwner) -> Vec<StateBlob> {
+    pub(crate) fn seal(&mut self, owner: &BlobOwner) -> Vec<SealedBlob> {
         let came = self.rows_by_group(&[true; GROUPS], |chunk| chunk.unsealed.ones().collect());
         let went = self.take_removed();
         let mut blobs = Vec::new();
@@ -38,18 +38,18 @@ impl Rows {
             if came[group].is_empty() && went[group].num_rows() == 0 {
                 continue;
             }
-            let parts = [went[group].clone(), self.stored_rows(&came[group])];
-            blobs.push(owner.write(group as u8, BlobKind::Delta, &parts));
+            let parts = vec![went[group].clone(), self.stored_rows(&came[group])];
+            blobs.push(owner.seal(group as u8, BlobKind::Delta, parts));
         }
         let rebased = self.sizes.rebased(&blobs);
         if rebased != [false; GROUPS] {
             let all = self.rows_by_group(&rebased, |chunk| chunk.alive.ones().collect());
             for blob in blobs.iter_mut().filter(|blob| rebased[usize::from(blob.group)]) {
                 let rows = self.stored_rows(&all[usize::from(blob.group)]);
-                *blob = owner.write(blob.group, BlobKind::Base, &[rows]);
+                *blob = owner.seal(blob.group, BlobKind::Base, vec![rows]);
             }
         }
-        blobs.iter().for_each(|blob| self.sizes.stored(blob));
+        blobs.iter().for_each(|blob| self.sizes.sealed(blob));
         self.chunks.iter_mut().flatten().for_each(|chunk| chunk.unsealed.clear());
         blobs
     }
@@ -146,7 +146,7 @@ impl Rows {
             }
             self.load_rows(came, blob.group)
                 .ok_or_else(|| damaged("its rows are not of this relation"))?;
-            self.sizes.stored(blob);
+            self.sizes.loaded(blob);
         }
         self.removed.clear();
         self.chunks.iter_mut().flatten().for_each(|chunk| chunk.unsealed.clear());

@@ -8,11 +8,11 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
-use arrow::array::{Array, BooleanArray, RecordBatch, UInt32Array};
+use arrow::array::{BooleanArray, RecordBatch, UInt32Array};
 use arrow::compute::{filter_record_batch, interleave_record_batch, take_record_batch};
 use arrow::datatypes::SchemaRef;
 
-use super::chunk::{ChunkData, Mask, RowId};
+use super::chunk::{Chunk, ChunkData, Mask, Patch, RowId};
 use super::index::SharedIndex;
 use super::{Identity, Rows};
 use crate::key::{Column, hash_columns, rows_equal};
@@ -28,17 +28,27 @@ struct Inner {
     schema: SchemaRef,
     key: Vec<usize>,
     /// By chunk number.
-    chunks: Vec<Option<(Arc<ChunkData>, Arc<Mask>)>>,
+    chunks: Vec<Option<SeenChunk>>,
     row_count: usize,
     index: Arc<SharedIndex>,
     /// While it lives, the index keeps the rows that this version sees.
     _pin: Arc<()>,
 }
 
+/// A chunk as a version sees it.
+#[derive(Debug)]
+pub(super) struct SeenChunk {
+    pub(super) data: Arc<ChunkData>,
+    /// Rows in the place of those in `data`, the newest last.
+    pub(super) patches: Vec<Arc<Patch>>,
+    pub(super) mask: Arc<Mask>,
+}
+
 /// The versions of one relation that may still be in use.
 #[derive(Debug, Default)]
 pub(super) struct Versions {
     number: u64,
+    pin: Arc<()>,
     pins: VecDeque<(u64, Weak<()>)>,
     newest: Option<RelationVersion>,
 }
@@ -49,17 +59,93 @@ impl Versions {
         self.number + 1
     }
 
-    /// A new version's number becomes the newest; returns its pin and the oldest number that is still in use.
-    fn advance(&mut self) -> (Arc<()>, u64) {
+    pub(super) fn newest(&self) -> Option<&RelationVersion> {
+        self.newest.as_ref()
+    }
+
+    /// Begins a new version; returns the oldest number that is still in use.
+    pub(super) fn advance(&mut self) -> u64 {
         self.newest = None;
         self.number += 1;
-        let pin = Arc::new(());
-        self.pins.push_back((self.number, Arc::downgrade(&pin)));
+        self.pin = Arc::new(());
+        self.pins.push_back((self.number, Arc::downgrade(&self.pin)));
+        self.oldest()
+    }
+
+    /// The oldest number that is still in use; there is one after the first version.
+    pub(super) fn oldest(&mut self) -> u64 {
         while self.pins.front().is_some_and(|(_, pin)| pin.strong_count() == 0) {
             self.pins.pop_front();
         }
-        let (oldest, _) = self.pins.front().expect("the newest is pinned");
-        (pin, *oldest)
+        self.pins.front().expect("the newest is pinned").0
+    }
+
+    /// Makes the version that was begun.
+    pub(super) fn publish(
+        &mut self,
+        schema: SchemaRef,
+        key: Vec<usize>,
+        chunks: Vec<Option<SeenChunk>>,
+        index: Arc<SharedIndex>,
+    ) -> RelationVersion {
+        let row_count = chunks.iter().flatten().map(SeenChunk::row_count).sum();
+        let pin = std::mem::take(&mut self.pin);
+        let inner = Inner { schema, key, chunks, row_count, index, _pin: pin };
+        let version = RelationVersion { inner: Arc::new(inner) };
+        self.newest = Some(version.clone());
+        version
+    }
+}
+
+impl SeenChunk {
+    fn row_count(&self) -> usize {
+        match &self.mask.copies {
+            None => self.mask.alive.count_set_bits(),
+            Some(copies) => self.mask.alive.set_indices().map(|row| copies[row] as usize).sum(),
+        }
+    }
+
+    /// Where the row at a place is.
+    fn locate(&self, row: usize) -> (&ChunkData, usize) {
+        for patch in self.patches.iter().rev() {
+            if let Ok(place) = patch.places.binary_search(&(row as u16)) {
+                return (&patch.data, place);
+            }
+        }
+        (&self.data, row)
+    }
+
+    /// The living rows out of base and patches.
+    fn patched(&self) -> RecordBatch {
+        let mut sources = vec![&self.data.batch];
+        let mut places = (0..self.mask.alive.len()).map(|row| (0, row)).collect::<Vec<_>>();
+        for patch in &self.patches {
+            for (at, row) in patch.places.iter().enumerate() {
+                places[usize::from(*row)] = (sources.len(), at);
+            }
+            sources.push(&patch.data.batch);
+        }
+        let living = self.mask.alive.set_indices().map(|row| places[row]).collect::<Vec<_>>();
+        interleave_record_batch(&sources, &living).expect("all rows of a relation have one schema")
+    }
+
+    fn living(&self) -> RecordBatch {
+        let (batch, mask) = (&self.data.batch, &self.mask);
+        match &mask.copies {
+            _ if !self.patches.is_empty() => self.patched(),
+            Some(copies) => {
+                let rows = (0..copies.len()).filter(|row| mask.alive.value(*row));
+                let rows =
+                    rows.flat_map(|row| std::iter::repeat_n(row as u32, copies[row] as usize));
+                let rows = rows.collect::<UInt32Array>();
+                take_record_batch(batch, &rows).expect("rows are within the chunk")
+            }
+            None if mask.alive.count_set_bits() == batch.num_rows() => batch.clone(),
+            None => {
+                let alive = BooleanArray::new(mask.alive.clone(), None);
+                filter_record_batch(batch, &alive).expect("a mask is as long as its chunk")
+            }
+        }
     }
 }
 
@@ -71,24 +157,24 @@ impl Rows {
             && unchanged
             && newest.inner.row_count == self.row_count
         {
-            return newest.clone();
+            let newest = newest.clone();
+            // Former versions may have gone since the newest was made.
+            let oldest = self.versions.oldest();
+            self.index.write().exhume(oldest);
+            return newest;
         }
-        let (pin, oldest) = self.versions.advance();
+        let oldest = self.versions.advance();
         self.index.write().exhume(oldest);
-        let chunks = self
-            .chunks
-            .iter_mut()
-            .map(|chunk| chunk.as_mut().map(|chunk| (Arc::clone(&chunk.data), chunk.publish())));
-        let inner = Inner {
-            schema: Arc::clone(&self.schema),
-            key: if let Identity::Key(key) = &self.identity { key.clone() } else { Vec::new() },
-            chunks: chunks.collect(),
-            row_count: self.row_count,
-            index: Arc::clone(&self.index),
-            _pin: pin,
+        let seen = |chunk: &mut Chunk| SeenChunk {
+            data: Arc::clone(&chunk.data),
+            patches: Vec::new(),
+            mask: chunk.publish(),
         };
-        let version = RelationVersion { inner: Arc::new(inner) };
-        self.versions.newest = Some(version.clone());
+        let chunks = self.chunks.iter_mut().map(|chunk| chunk.as_mut().map(seen)).collect();
+        let key = if let Identity::Key(key) = &self.identity { key.clone() } else { Vec::new() };
+        let (schema, index) = (Arc::clone(&self.schema), Arc::clone(&self.index));
+        let version = self.versions.publish(schema, key, chunks, index);
+        assert_eq!(version.row_count(), self.row_count, "a version sees every row");
         version
     }
 }
@@ -144,39 +230,28 @@ impl RelationVersion {
 
 impl Inner {
     fn batch(&self, number: usize) -> Option<RecordBatch> {
-        let (data, mask) = self.chunks[number].as_ref()?;
-        let batch = match &mask.copies {
-            Some(copies) => {
-                let rows = (0..copies.len()).filter(|row| mask.alive.value(*row));
-                let rows =
-                    rows.flat_map(|row| std::iter::repeat_n(row as u32, copies[row] as usize));
-                let rows = rows.collect::<UInt32Array>();
-                take_record_batch(&data.batch, &rows).expect("rows are within the chunk")
-            }
-            None if mask.alive.count_set_bits() == data.batch.num_rows() => data.batch.clone(),
-            None => {
-                let alive = BooleanArray::new(mask.alive.clone(), None);
-                filter_record_batch(&data.batch, &alive).expect("a mask is as long as its chunk")
-            }
-        };
+        let batch = self.chunks[number].as_ref()?.living();
         (batch.num_rows() > 0).then_some(batch)
     }
 
     fn is_row(&self, id: RowId, columns: &[Column], row: usize) -> bool {
-        let Some(Some((data, mask))) = self.chunks.get(id.chunk()) else { return false };
-        id.row() < mask.alive.len()
-            && mask.alive.value(id.row())
-            && rows_equal(&data.identity, id.row(), columns, row)
+        let Some(Some(chunk)) = self.chunks.get(id.chunk()) else { return false };
+        let is_equal =
+            |(data, place): (&ChunkData, usize)| rows_equal(&data.identity, place, columns, row);
+        chunk.mask.sees(id.row()) && is_equal(chunk.locate(id.row()))
     }
 
     fn gather(&self, ids: &[RowId]) -> RecordBatch {
         if ids.is_empty() {
             return RecordBatch::new_empty(Arc::clone(&self.schema));
         }
-        let chunk =
-            |id: &RowId| self.chunks[id.chunk()].as_ref().expect("only seen rows are found");
-        let batches = ids.iter().map(|id| &chunk(id).0.batch).collect::<Vec<_>>();
-        let places = ids.iter().enumerate().map(|(i, id)| (i, id.row())).collect::<Vec<_>>();
+        let locate = |id: &RowId| {
+            let chunk = self.chunks[id.chunk()].as_ref().expect("only seen rows are found");
+            chunk.locate(id.row())
+        };
+        let found = ids.iter().map(locate).collect::<Vec<_>>();
+        let batches = found.iter().map(|(data, _)| &data.batch).collect::<Vec<_>>();
+        let places = found.iter().enumerate().map(|(i, (_, row))| (i, *row)).collect::<Vec<_>>();
         interleave_record_batch(&batches, &places)
             .expect("all chunks of a relation have one schema")
     }

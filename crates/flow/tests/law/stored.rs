@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use segue_flow::{BlobKind, StateBlob};
+use segue_flow::{BlobKind, SealedBlob, StateBlob};
 
 #[derive(Debug, Default)]
 pub struct Stored {
@@ -10,8 +10,8 @@ pub struct Stored {
 }
 
 impl Stored {
-    pub fn keep(&mut self, sealed: Vec<StateBlob>) {
-        for blob in sealed {
+    pub fn keep(&mut self, sealed: Vec<SealedBlob>) {
+        for blob in sealed.iter().map(SealedBlob::encode) {
             let stored = self.blobs.entry((blob.operator.0, blob.group)).or_default();
             match blob.kind {
                 BlobKind::Base => *stored = vec![blob],

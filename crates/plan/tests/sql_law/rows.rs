@@ -8,7 +8,7 @@ use arrow::array::{
 };
 use arrow::datatypes::{Schema, SchemaRef};
 use proptest::prelude::*;
-use segue_catalog::{Catalog, Object, ObjectKind, ObjectState, OnConflict, TableObject};
+use segue_catalog::{Catalog, Object, ObjectKind, ObjectState, OnConflict, Settings, TableObject};
 use segue_flow::{Delta, StepInput};
 use segue_plan::delta::ViewPlan;
 use segue_types::{ObjectId, SqlType};
@@ -100,6 +100,8 @@ pub fn catalog() -> Catalog {
         depends_on: Default::default(),
         state: ObjectState::Ready,
         consumers: Vec::new(),
+        settings: Settings::default(),
+        failure: None,
     };
     TABLES
         .iter()

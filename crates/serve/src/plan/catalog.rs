@@ -19,6 +19,7 @@ use std::sync::Arc;
 use super::relation::StoredRelation;
 use super::rewrite::for_query;
 use super::snapshot::SnapshotCell;
+use super::source::SourceRelation;
 use crate::catalog::SystemSchema;
 
 /// The list of databases: every name is ours.
@@ -110,16 +111,23 @@ impl PublicSchema {
             )
             .with_hint("SHOW JOBS tells how far it is; WAIT waits for it."));
         }
+        if object.state == ObjectState::Failed {
+            let (kind, reason) =
+                (object.relation_kind(), object.failure.clone().unwrap_or_default());
+            let message = format!("{kind} \"{}\" is not maintained any more", object.name);
+            return Err(UserError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+                .with_detail(reason)
+                .with_hint("Drop it and create it again."));
+        }
         match object.relation_kind() {
             RelationKind::Table | RelationKind::MaterializedView => {
                 let relation = StoredRelation::new(Arc::clone(object), Arc::clone(&self.cell));
                 Ok(Arc::new(relation))
             }
-            RelationKind::Source => Err(UserError::new(
-                SqlState::FEATURE_NOT_SUPPORTED,
-                format!("cannot select from source \"{}\"", object.name),
-            )
-            .with_hint("Create a materialized view or a table on it and select from that.")),
+            RelationKind::Source => {
+                let relation = SourceRelation::new(Arc::clone(object), Arc::clone(&self.cell));
+                Ok(Arc::new(relation))
+            }
             RelationKind::View => self.view(object).await,
         }
     }

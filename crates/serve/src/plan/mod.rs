@@ -11,6 +11,7 @@ mod rewrite;
 mod scan;
 mod semantics;
 mod snapshot;
+mod source;
 mod state;
 mod threads;
 mod types;
@@ -46,6 +47,11 @@ impl Planner {
         self.cell.set(reading);
     }
 
+    /// The statement is over.
+    pub(crate) fn rest(&self) {
+        self.cell.rest();
+    }
+
     /// What the running statement reads.
     pub(crate) fn reading(&self) -> Reading {
         self.cell.get()
@@ -77,6 +83,7 @@ impl Planner {
         running: &Running,
     ) -> Result<SendableRecordBatchStream, UserError> {
         let text = &running.text;
+        self.cell.begin(running);
         let mut state = self.state.as_ref().clone();
         // now() is the time of the statement, not of the session.
         state.mark_start_execution();

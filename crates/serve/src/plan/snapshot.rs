@@ -1,13 +1,16 @@
 //! The version that a statement reads, where the tables of its plan can find it.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
 use segue_types::ObjectId;
 
+use super::source::Horizons;
 use super::state::Identity;
 use crate::backend::{Engine, Published, RelationVersion};
+use crate::session::Running;
 
 /// What one statement reads: a published version, and for DML the version of its target under the write
 /// lock.
@@ -33,16 +36,43 @@ pub(crate) struct SnapshotCell {
     engine: Engine,
     identity: Identity,
     reading: Mutex<Reading>,
+    /// Of the plan that is being made.
+    horizons: Mutex<Arc<Horizons>>,
 }
 
 impl SnapshotCell {
     pub(crate) fn new(engine: Engine, identity: Identity) -> SnapshotCell {
         let reading = Reading { published: engine.published(), locked: None };
-        SnapshotCell { engine, identity, reading: Mutex::new(reading) }
+        let horizons = Arc::new(Horizons::new(engine.clone(), None));
+        SnapshotCell {
+            engine,
+            identity,
+            reading: Mutex::new(reading),
+            horizons: Mutex::new(horizons),
+        }
+    }
+
+    /// A statement is about to run: sources are read up to now.
+    pub(crate) fn begin(&self, running: &Running) {
+        let horizons = Horizons::new(self.engine.clone(), Some(running.notices.clone()));
+        *self.horizons.lock() = Arc::new(horizons);
+    }
+
+    pub(crate) fn horizons(&self) -> Arc<Horizons> {
+        Arc::clone(&self.horizons.lock())
     }
 
     pub(crate) fn set(&self, reading: Reading) {
         *self.reading.lock() = reading;
+    }
+
+    /// The statement is over. An idle session holds no rows: what is deleted meanwhile could not be let go.
+    pub(crate) fn rest(&self) {
+        let mut reading = self.reading.lock();
+        let Published { epoch, catalog, .. } = &*reading.published;
+        let (epoch, catalog) = (*epoch, Arc::clone(catalog));
+        let published = Arc::new(Published { epoch, catalog, relations: HashMap::new() });
+        *reading = Reading { published, locked: None };
     }
 
     pub(crate) fn get(&self) -> Reading {

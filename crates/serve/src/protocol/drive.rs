@@ -59,6 +59,7 @@ impl Client {
     /// The statement is over.
     pub(super) fn end(&self, driver: &Driver) {
         self.registration.current.end();
+        self.session.planner.rest();
         // Ends the timeout's task, if there is one.
         driver.running.cancel.cancel();
     }

@@ -1,6 +1,6 @@
 //! CREATE, DROP, ALTER, FLUSH, WAIT and CANCEL JOB: the engine runs them, as tasks of their own.
 
-use segue_sql::{ObjectKind, Statement};
+use segue_sql::{JobAction, ObjectKind, Statement};
 use segue_types::UserError;
 
 use super::Call;
@@ -49,6 +49,10 @@ fn tag(statement: &Statement) -> String {
         Statement::CreateMaterializedView(_) => "CREATE MATERIALIZED VIEW".to_owned(),
         Statement::Drop(drop) => format!("DROP {}", keyword(drop.kind)),
         Statement::Alter(alter) => format!("ALTER {}", keyword(alter.kind)),
+        Statement::AlterJob(alter) => match alter.action {
+            JobAction::Pause => "PAUSE JOB".to_owned(),
+            JobAction::Resume => "RESUME JOB".to_owned(),
+        },
         Statement::Flush => "FLUSH".to_owned(),
         Statement::Wait(_) => "WAIT".to_owned(),
         Statement::CancelJob(_) => "CANCEL JOB".to_owned(),

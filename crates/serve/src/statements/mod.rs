@@ -64,6 +64,7 @@ pub(crate) async fn execute(
         | Statement::CreateMaterializedView(_)
         | Statement::Drop(_)
         | Statement::Alter(_)
+        | Statement::AlterJob(_)
         | Statement::Flush
         | Statement::Wait(_)
         | Statement::CancelJob(_) => ddl::execute(session, &call, running).await,

@@ -27,7 +27,11 @@ impl Server {
     pub async fn start(config: ServeConfig) -> Server {
         let data = tempfile::tempdir().expect("a temporary directory");
         let stop = CancellationToken::new();
-        let engine_config = EngineConfig { data_dir: data.path().to_owned(), stop: stop.clone() };
+        let engine_config = EngineConfig {
+            data_dir: data.path().to_owned(),
+            stop: stop.clone(),
+            memory: segue_engine::MemoryLimits::NONE,
+        };
         let engine = Engine::start(engine_config, Registry::default()).await.expect("it starts");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let port = listener.local_addr().expect("it is bound").port();

@@ -3,6 +3,7 @@
 //! The text is cut at its semicolons before anything is parsed, so that an error in one statement names the
 //! token where that statement went wrong, and `COPY … FROM STDIN;` does not take what follows for its data.
 
+mod alter;
 mod create;
 mod cursor;
 mod depth;

@@ -1,20 +1,16 @@
-//! Which grammar a statement belongs to, and the short statements: DROP, ALTER, SHOW, DESCRIBE, EXPLAIN, WAIT, CANCEL.
+//! Which grammar a statement belongs to, and the short statements: DROP, SHOW, DESCRIBE, EXPLAIN, WAIT, CANCEL.
 
 use segue_types::UserError;
 use sqlparser::tokenizer::Token;
 
-use super::{create, cursor::Cursor};
+use super::{alter, create, cursor::Cursor};
 use crate::{
-    Action, Alter, CancelJob, Describe, Drop, DropBehavior, Explain, ExplainMode, ObjectKind,
-    OnMissing, ParseError, Show, Shown, Statement, Wait,
+    CancelJob, Describe, Drop, DropBehavior, Explain, ExplainMode, ObjectKind, OnMissing,
+    ParseError, Show, Shown, Statement, Wait,
 };
 
 /// Objects of RisingWave that Segue does not have. Their statements deserve better than a syntax error.
 const ABSENT: &[&str] = &["SINK", "SUBSCRIPTION", "CONNECTION", "SECRET"];
-
-/// What RisingWave's ALTER changes and Segue's does not.
-const CHANGES: &[&str] =
-    &["RENAME", "SET", "RESET", "ADD", "DROP", "ALTER", "OWNER", "FORMAT", "REFRESH", "SWAP"];
 
 pub(super) fn statement(cursor: &mut Cursor<'_>) -> Result<Statement, ParseError> {
     refuse_absent(cursor)?;
@@ -34,7 +30,9 @@ fn verb(cursor: &mut Cursor<'_>) -> Result<Option<Statement>, ParseError> {
     if cursor.is_word(0, "DROP") {
         drop_objects(cursor)
     } else if cursor.is_word(0, "ALTER") {
-        alter(cursor)
+        alter::alter(cursor)
+    } else if cursor.is_word(0, "PAUSE") || cursor.is_word(0, "RESUME") {
+        alter::pause_or_resume(cursor).map(Some)
     } else if cursor.is_word(0, "SHOW") {
         show(cursor)
     } else if cursor.is_word(0, "DESCRIBE") || cursor.is_word(0, "DESC") {
@@ -65,7 +63,7 @@ fn refuse_absent(cursor: &Cursor<'_>) -> Result<(), ParseError> {
 }
 
 /// How many words the kind of object at `n` takes, and the kind.
-fn peek_kind(cursor: &Cursor<'_>, n: usize) -> Option<(usize, ObjectKind)> {
+pub(super) fn peek_kind(cursor: &Cursor<'_>, n: usize) -> Option<(usize, ObjectKind)> {
     if cursor.is_word(n, "MATERIALIZED") && cursor.is_word(n + 1, "VIEW") {
         return Some((2, ObjectKind::MaterializedView));
     }
@@ -75,7 +73,7 @@ fn peek_kind(cursor: &Cursor<'_>, n: usize) -> Option<(usize, ObjectKind)> {
         .map(|kind| (1, kind))
 }
 
-fn take_kind(cursor: &mut Cursor<'_>) -> Result<ObjectKind, ParseError> {
+pub(super) fn take_kind(cursor: &mut Cursor<'_>) -> Result<ObjectKind, ParseError> {
     let (words, kind) = peek_kind(cursor, 0)
         .ok_or_else(|| cursor.unexpected("SOURCE, TABLE, VIEW or MATERIALIZED VIEW"))?;
     (0..words).for_each(|_| cursor.advance());
@@ -98,35 +96,6 @@ fn drop_objects(cursor: &mut Cursor<'_>) -> Result<Option<Statement>, ParseError
         DropBehavior::Restrict
     };
     Ok(Some(Statement::Drop(Drop { kind, on_missing, names, behavior })))
-}
-
-/// `ALTER TABLE … ADD COLUMN` and its like stay sqlparser's; so do all ALTERs of what we have no verb for.
-fn alter(cursor: &mut Cursor<'_>) -> Result<Option<Statement>, ParseError> {
-    let Some((words, kind)) = peek_kind(cursor, 1) else { return Ok(None) };
-    let name = 1 + words;
-    let verb = if cursor.peek(name + 1) == &Token::Period { name + 3 } else { name + 1 };
-    let ours = cursor.is_word(verb, "PAUSE") || cursor.is_word(verb, "RESUME");
-    if !ours && matches!(kind, ObjectKind::Table | ObjectKind::View) {
-        return Ok(None);
-    }
-    cursor.advance();
-    let kind = take_kind(cursor)?;
-    let name = cursor.object_name()?;
-    let action = if cursor.accept(&["PAUSE"]) {
-        Action::Pause
-    } else if cursor.accept(&["RESUME"]) {
-        Action::Resume
-    } else if let Some(change) = CHANGES.iter().find(|change| cursor.is_word(0, change)) {
-        let message = format!("ALTER {} … {change} is not supported", kind.as_sql());
-        return Err(ParseError::Invalid(
-            UserError::unsupported(message)
-                .with_hint("Drop it and create it again.")
-                .at(cursor.offset().0),
-        ));
-    } else {
-        return Err(cursor.unexpected("PAUSE or RESUME"));
-    };
-    Ok(Some(Statement::Alter(Alter { kind, name, action })))
 }
 
 fn show(cursor: &mut Cursor<'_>) -> Result<Option<Statement>, ParseError> {

@@ -46,7 +46,7 @@ DROP SOURCE s, ;
 ALTER SOURCE s STOP;
 --> ERROR 42601 syntax error at or near "STOP"
 --> AT STOP;
---> DETAIL Expected PAUSE or RESUME.
+--> DETAIL Expected PAUSE, RESUME, REFRESH or SET.
 ALTER MATERIALIZED VIEW v RENAME TO w;
 --> ERROR 0A000 ALTER MATERIALIZED VIEW … RENAME is not supported
 --> AT RENAME TO w;
@@ -73,3 +73,62 @@ FLUSH NOW;
 EXPLAIN CREATE INDEX i ON t (a);
 --> ERROR 0A000 EXPLAIN of this statement is not supported
 --> AT CREATE INDEX i ON t (a);
+PAUSE SOURCE s; RESUME TABLE t; PAUSE MATERIALIZED VIEW public.v; PAUSE JOB 3; RESUME JOBS 3, 4;
+--> ALTER SOURCE s PAUSE
+--> ALTER TABLE t RESUME
+--> ALTER MATERIALIZED VIEW v PAUSE
+--> PAUSE JOBS 3
+--> RESUME JOBS 3, 4
+ALTER SOURCE s REFRESH; ALTER TABLE t REFRESH;
+--> ALTER SOURCE s REFRESH
+--> ALTER TABLE t REFRESH
+ALTER SOURCE s SET source_rate_limit = 1000; ALTER TABLE t SET SOURCE_RATE_LIMIT TO DEFAULT; ALTER SOURCE s SET source_rate_limit TO 0;
+--> ALTER SOURCE s SET source_rate_limit = 1000
+--> ALTER TABLE t SET source_rate_limit = DEFAULT
+--> ALTER SOURCE s SET source_rate_limit = 0
+ALTER MATERIALIZED VIEW v SET backfill_rate_limit = 5; ALTER TABLE t SET backfill_rate_limit = DEFAULT;
+--> ALTER MATERIALIZED VIEW v SET backfill_rate_limit = 5
+--> ALTER TABLE t SET backfill_rate_limit = DEFAULT
+ALTER MATERIALIZED VIEW v SET PARALLELISM = 4; ALTER SOURCE s SET parallelism TO ADAPTIVE; ALTER TABLE t SET parallelism = DEFAULT;
+--> ALTER MATERIALIZED VIEW v SET PARALLELISM = 4
+--> ALTER SOURCE s SET PARALLELISM = ADAPTIVE
+--> ALTER TABLE t SET PARALLELISM = ADAPTIVE
+ALTER TABLE t SET SCHEMA other;
+--> ERROR 42601 syntax error at or near "SCHEMA"
+--> AT SCHEMA other;
+--> DETAIL Expected (.
+PAUSE;
+--> ERROR 42601 syntax error at or near ";"
+--> AT ;
+--> DETAIL Expected SOURCE, TABLE, MATERIALIZED VIEW or JOB.
+PAUSE INDEX i;
+--> ERROR 42601 syntax error at or near "INDEX"
+--> AT INDEX i;
+--> DETAIL Expected SOURCE, TABLE, MATERIALIZED VIEW or JOB.
+RESUME JOB one;
+--> ERROR 42601 syntax error at or near "one"
+--> AT one;
+--> DETAIL Expected a whole number.
+ALTER SOURCE s REFRESH SCHEMA;
+--> ERROR 0A000 ALTER SOURCE … REFRESH is not supported
+--> AT REFRESH SCHEMA;
+--> HINT Drop it and create it again.
+ALTER SOURCE s SET source_rate_limit 5;
+--> ERROR 42601 syntax error at or near "5"
+--> AT 5;
+--> DETAIL Expected "=" or TO.
+ALTER SOURCE s SET source_rate_limit = -1;
+--> ERROR 42601 syntax error at or near "-"
+--> AT -1;
+--> DETAIL Expected a whole number of rows per second, or DEFAULT.
+ALTER SOURCE s SET source_rate_limit = 'many';
+--> ERROR 42601 syntax error at or near "'many'"
+--> AT 'many';
+--> DETAIL Expected a whole number of rows per second, or DEFAULT.
+ALTER SOURCE s SET parallelism = 0;
+--> ERROR 22023 PARALLELISM must be at least 1
+--> AT 0;
+ALTER SOURCE s SET colour = 5;
+--> ERROR 0A000 ALTER SOURCE … SET is not supported
+--> AT SET colour = 5;
+--> HINT Drop it and create it again.

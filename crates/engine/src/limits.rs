@@ -1,0 +1,171 @@
+//! What slows readers down: rates that somebody set, and memory that is short.
+//!
+//! Words defined here: *rate limit* (rows per second of one consumer; zero lets nothing pass), *gate* (closed for
+//! every reader while memory is above the soft limit).
+//! Invariant: whoever waits here owns no row that a cancellation could lose: the reader goes on from where it was.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// What a consumer may do, as its objects' settings say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Pace {
+    /// Of a reading that never ends.
+    pub(crate) live_rows_per_second: Option<u64>,
+    /// Of readings that have an end: history, and what a view catches up with.
+    pub(crate) backfill_rows_per_second: Option<u64>,
+    /// How many readers share the splits of a stage; `None`: one, and several bounded splits at once.
+    pub(crate) parallelism: Option<NonZeroU32>,
+}
+
+/// Which of the two rates a reader obeys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reading {
+    Live,
+    Backfill,
+}
+
+/// The rates of one consumer, shared by its readers.
+#[derive(Clone)]
+pub(crate) struct Throttle(Arc<Shared>);
+
+struct Shared {
+    pace: watch::Sender<Pace>,
+    /// When the next row of each kind may pass.
+    free_at: Mutex<[Instant; 2]>,
+}
+
+impl Throttle {
+    pub(crate) fn new(pace: Pace) -> Throttle {
+        let free_at = Mutex::new([Instant::now(); 2]);
+        Throttle(Arc::new(Shared { pace: watch::Sender::new(pace), free_at }))
+    }
+
+    /// Obeyed from the next batch on; those that wait now look again.
+    pub(crate) fn set(&self, pace: Pace) {
+        self.0.pace.send_replace(pace);
+        *self.0.free_at.lock() = [Instant::now(); 2];
+    }
+
+    /// Waits until `rows` may pass. A batch passes as a whole, and the next one waits for its time.
+    pub(crate) async fn pass(&self, reading: Reading, rows: usize) {
+        let mut changes = self.0.pace.subscribe();
+        loop {
+            let pace = *changes.borrow_and_update();
+            let rate = match reading {
+                Reading::Live => pace.live_rows_per_second,
+                Reading::Backfill => pace.backfill_rows_per_second,
+            };
+            let changed =
+                async { changes.changed().await.expect("the throttle outlives its readers") };
+            match rate {
+                None => return,
+                Some(0) => changed.await,
+                Some(rate) => {
+                    let free_at = self.0.free_at.lock()[reading as usize];
+                    tokio::select! {
+                        () = tokio::time::sleep_until(free_at) => {
+                            return self.take(reading, rows, rate);
+                        }
+                        () = changed => {}
+                    }
+                }
+            }
+        }
+    }
+
+    fn take(&self, reading: Reading, rows: usize, rate: u64) {
+        let cost = Duration::from_secs_f64(rows as f64 / rate as f64);
+        let mut free_at = self.0.free_at.lock();
+        let free_at = &mut free_at[reading as usize];
+        *free_at = (*free_at).max(Instant::now()) + cost;
+    }
+}
+
+/// Open while there is memory.
+#[derive(Clone)]
+pub(crate) struct Gate(Arc<watch::Sender<Passage>>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Passage {
+    Open,
+    Closed,
+}
+
+impl Gate {
+    pub(crate) fn new() -> Gate {
+        Gate(Arc::new(watch::Sender::new(Passage::Open)))
+    }
+
+    /// Whether it was the other way before.
+    pub(crate) fn set(&self, passage: Passage) -> bool {
+        self.0.send_replace(passage) != passage
+    }
+
+    pub(crate) fn passage(&self) -> Passage {
+        *self.0.borrow()
+    }
+
+    pub(crate) async fn pass(&self) {
+        let mut changes = self.0.subscribe();
+        let open = changes.wait_for(|passage| *passage == Passage::Open).await;
+        open.expect("the gate outlives those that wait at it");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::Instant;
+
+    use super::{Gate, Pace, Passage, Reading, Throttle};
+
+    fn live(rate: u64) -> Pace {
+        Pace { live_rows_per_second: Some(rate), ..Pace::default() }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn rows_pass_at_the_rate_and_readings_of_the_other_kind_freely() {
+        let throttle = Throttle::new(live(100));
+        let began = Instant::now();
+        for _ in 0..5 {
+            throttle.pass(Reading::Live, 50).await;
+            throttle.pass(Reading::Backfill, 1_000_000).await;
+        }
+        assert_eq!(
+            began.elapsed().as_millis() / 100,
+            20,
+            "five batches of half a second, the last is free"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn zero_lets_nothing_pass_until_it_is_changed() {
+        let throttle = Throttle::new(live(0));
+        let passing = throttle.pass(Reading::Live, 1);
+        tokio::pin!(passing);
+        let waited = tokio::time::timeout(Duration::from_secs(3600), &mut passing).await;
+        assert!(waited.is_err(), "nothing passes at a rate of zero");
+        throttle.set(Pace::default());
+        passing.await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_closed_gate_opens_for_whoever_waits() {
+        let gate = Gate::new();
+        gate.pass().await;
+        assert!(gate.set(Passage::Closed));
+        assert!(!gate.set(Passage::Closed), "it was closed already");
+        let passing = gate.pass();
+        tokio::pin!(passing);
+        assert!(tokio::time::timeout(Duration::from_secs(60), &mut passing).await.is_err());
+        gate.set(Passage::Open);
+        passing.await;
+    }
+}
