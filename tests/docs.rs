@@ -8,15 +8,17 @@ use segue_connect::{Connector, Registry};
 use segue_connector_datagen::DatagenConnector;
 use segue_connector_files::FilesConnector;
 use segue_connector_kafka::KafkaConnector;
+use segue_connector_nats::NatsConnector;
 use segue_connector_postgres::PostgresConnector;
 use segue_plan::tables::{connector_rows, support_matrix};
 use segue_testkit::segue::{Segue, repository};
 
 fn registry() -> Registry {
-    let connectors: [Arc<dyn Connector>; 4] = [
+    let connectors: [Arc<dyn Connector>; 5] = [
         Arc::new(DatagenConnector),
         Arc::new(FilesConnector),
         Arc::new(KafkaConnector),
+        Arc::new(NatsConnector),
         Arc::new(PostgresConnector),
     ];
     Registry::new(connectors)
@@ -67,7 +69,7 @@ async fn the_examples_of_the_sql_reference_run() {
         let statements = segue_sql::parse(&example).expect(&example);
         parsed += statements.len();
         // Those of other servers, and of files that are not here, are only read.
-        if ["kafka", "postgres", "/data/"].iter().any(|word| example.contains(word)) {
+        if ["kafka", "nats", "postgres", "/data/"].iter().any(|word| example.contains(word)) {
             continue;
         }
         client.batch_execute(&example).await.unwrap_or_else(|error| panic!("{example}\n{error:?}"));

@@ -68,6 +68,12 @@ pub trait Connector: Send + Sync {
         Err(ConnectError::Unsupported(format!("connector \"{}\" does not capture", self.name())))
     }
 
+    /// How many rows, at most, lie between two positions of one split; `None` where positions do not tell.
+    fn rows_between(&self, from: &Position, to: &Position) -> Option<u64> {
+        let _ = (from, to);
+        None
+    }
+
     /// Compares two positions of one split.
     fn compare(&self, a: &Position, b: &Position) -> PositionOrder;
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use segue_connect::ConnectError;
+use segue_connect::{ConnectError, StageReader};
 use segue_coordinate::{Assignment, ConsumerState, Effect, Event, FailedBy, Mode, decide, mode};
 use segue_store::crash_point;
 use segue_types::{ConsumerId, ObjectId, Position, SplitId, SqlState, StageIndex, UserError};
@@ -18,6 +18,7 @@ use tokio::task::AbortHandle;
 use crate::inbox::Inbox;
 use crate::limits::{Gate, Pace, Passage, Throttle};
 use crate::meeting::Meeting;
+use crate::meter::StageMeter;
 use crate::reader::{self, Desk, Range, Refreshes};
 use crate::source::{SharedReader, SourceRuntime};
 
@@ -75,15 +76,6 @@ enum Task {
     Discover,
     Handoff,
     Read(SplitId),
-}
-
-/// What was read of one stage since the process started, and why nothing moves while that is so.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct StageMeter {
-    pub(crate) rows: u64,
-    pub(crate) bytes: u64,
-    pub(crate) rejected: u64,
-    pub(crate) retrying: Option<String>,
 }
 
 /// Why a consumer stands still from now on; for the world to tell.
@@ -295,6 +287,18 @@ impl Consumer {
         let (answer, answered) = oneshot::channel();
         let asked = self.refreshes.get(&self.state().current_stage())?.send(answer);
         asked.is_ok().then_some(answered)
+    }
+
+    /// A reader of a stage, if one is open.
+    pub(crate) fn opened(&self, stage: StageIndex) -> Option<Arc<dyn StageReader>> {
+        let of_stage = self.readers.range((stage, 0)..=(stage, u32::MAX));
+        of_stage.map(|(_, reader)| reader).find_map(|reader| reader.opened())
+    }
+
+    /// Bytes that wait for a step.
+    pub(crate) fn queued_bytes(&self) -> u64 {
+        let kib = (reader::QUEUE_KIB_MAX as usize).saturating_sub(self.queue.available_permits());
+        kib as u64 * 1024
     }
 
     /// Why the consumer stands still, if it does.

@@ -48,7 +48,9 @@ impl Engine {
             Statement::Flush => wait::flush(self).await,
             Statement::Wait(wait) => wait::wait(self, wait, context).await,
             Statement::CancelJob(cancel) => drop::cancel_jobs(self, cancel).await,
-            Statement::Show(_)
+            Statement::CreateIndex(_)
+            | Statement::DropIndex(_)
+            | Statement::Show(_)
             | Statement::Describe(_)
             | Statement::Explain(_)
             | Statement::Sql(_) => {

@@ -19,6 +19,7 @@ use crate::ddl::stopping;
 use crate::inbox::{Inbox, Message};
 use crate::memory::MemoryLimits;
 use crate::status::Status;
+use crate::status::latest::Latest;
 use crate::{recover, step};
 
 /// Where the engine keeps what is durable, and how it learns that the server stops.
@@ -60,6 +61,7 @@ struct Shared {
     /// One lock a table, held by each DML statement from its read to its durable write.
     table_locks: Mutex<HashMap<ObjectId, Arc<tokio::sync::Mutex<()>>>>,
     failure: watch::Receiver<Option<UserError>>,
+    latest: Latest,
     step_thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -99,6 +101,7 @@ impl Engine {
             catalog_lock: tokio::sync::Mutex::new(()),
             table_locks: Mutex::new(HashMap::new()),
             failure,
+            latest: Latest::default(),
             step_thread: Mutex::new(Some(step_thread)),
         }));
         for object in restored.creating {
@@ -125,6 +128,15 @@ impl Engine {
     /// What the step thread knows now.
     pub async fn status(&self) -> Result<Status, UserError> {
         self.inbox().ask(|world| world.status()).await.ok_or_else(stopping)
+    }
+
+    /// The same, and how far the systems have come that are read. What does not answer at once is left out.
+    pub async fn status_with_latest(&self) -> Result<Status, UserError> {
+        let asked = self.inbox().ask(|world| world.status_and_probes()).await;
+        let (mut status, probes) = asked.ok_or_else(stopping)?;
+        self.0.latest.ask(&probes).await;
+        self.0.latest.tell(&probes, &mut status);
+        Ok(status)
     }
 
     /// The records that could not be decoded, oldest first; a ring.

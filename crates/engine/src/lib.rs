@@ -26,6 +26,7 @@ mod job;
 mod limits;
 mod meeting;
 mod memory;
+mod meter;
 mod reader;
 mod recover;
 mod relation;

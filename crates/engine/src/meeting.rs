@@ -290,14 +290,13 @@ impl World {
             let Some(id) = self.consumers.values().find(is_idle).map(|c| c.id) else { return };
             let consumer = self.consumers.remove(&id).expect("it was just found");
             self.pending.dropped.push(DroppedConsumer(id));
+            // Its source may be gone from the catalog already: whom it followed is asked of the readings.
+            for other in self.consumers.values_mut() {
+                other.meeting.followers.retain(|follower| *follower != id);
+            }
             let source = consumer.source.object;
-            match self.live(source) {
-                Some(live) if live == id => self.set_live(source, None),
-                Some(live) => {
-                    let live = self.consumers.get_mut(&live);
-                    live.into_iter().for_each(|l| l.meeting.followers.retain(|f| *f != id));
-                }
-                None => {}
+            if self.live(source) == Some(id) {
+                self.set_live(source, None);
             }
         }
     }

@@ -197,6 +197,11 @@ impl SharedReader {
         Ok(reader)
     }
 
+    /// The reader, if it is open.
+    pub(crate) fn opened(&self) -> Option<Arc<dyn StageReader>> {
+        self.current.lock().as_ref().map(Arc::clone)
+    }
+
     /// Forgets `broken`, so that the next caller opens anew. Splits that failed together close it once.
     pub(crate) fn discard(&self, broken: &Arc<dyn StageReader>) {
         let mut current = self.current.lock();

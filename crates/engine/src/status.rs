@@ -1,9 +1,13 @@
 //! Plain rows for the relations of schema `segue` and for SHOW: what the step thread knows at one moment.
 
+pub(crate) mod latest;
+mod progress;
+
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use segue_coordinate::{Mode, Role, mode, split_status, stage_status};
+use segue_coordinate::{Mode, Role, SplitPhase, mode, split_status, stage_status};
 use segue_types::{
     Boundedness, ConsumerId, Continuity, Epoch, JobId, ObjectId, OperatorId, UserError,
 };
@@ -14,6 +18,8 @@ use crate::job::{Job, Phase};
 use crate::meeting::is_shareable;
 use crate::relation::Relation;
 use crate::world::World;
+use latest::Probe;
+pub(crate) use progress::JobProgress;
 
 /// Everything, taken between two steps.
 #[derive(Clone, Debug, Default)]
@@ -42,6 +48,14 @@ pub struct StageStatus {
     pub rows: u64,
     pub bytes: u64,
     pub rejected: u64,
+    /// Of late.
+    pub rows_per_second: f64,
+    /// Rows that have been read and that no step has taken yet, in bytes; of the whole reading.
+    pub queued_bytes: u64,
+    /// How many rows its systems have that were not read yet, where positions tell.
+    pub lag_rows: Option<u64>,
+    /// Why a split does not move although there is data, while that is so.
+    pub stalled: Option<String>,
     /// The epoch in which the stage was durably complete.
     pub completed_epoch: Option<Epoch>,
     /// Why nothing moves, while that is so.
@@ -56,8 +70,17 @@ pub struct SplitStatus {
     pub stage: String,
     pub split: String,
     pub phase: String,
+    pub index: u16,
     pub position: Option<String>,
     pub bound: Option<String>,
+    /// The end now, where the system tells.
+    pub latest: Option<String>,
+    /// How many rows lie before the latest position, or before the bound.
+    pub lag_rows: Option<u64>,
+    /// How long it has stood still; `None` when it has not moved since the server started.
+    pub idle: Option<Duration>,
+    /// Whether there is something to read.
+    pub(crate) is_behind: bool,
 }
 
 /// A CREATE that is under way or has failed.
@@ -109,6 +132,12 @@ impl World {
         }
     }
 
+    /// The same, and whom to ask how far the systems have come.
+    pub(crate) fn status_and_probes(&mut self) -> (Status, Vec<Probe>) {
+        let probes = self.consumers.values().flat_map(probes).collect();
+        (self.status(), probes)
+    }
+
     /// How far the job of `object` is: one for each thing that is under way.
     pub(crate) fn progress(&self, object: ObjectId) -> Vec<JobProgress> {
         let Some(job) = self.jobs.get(object) else { return Vec::new() };
@@ -116,8 +145,12 @@ impl World {
             Phase::Capturing(progress) => vec![self.capture_progress(object, progress)],
             Phase::Asking => vec![JobProgress::of("asking how far the sources have come")],
             Phase::CatchingUp(targets) => {
-                let consumers = targets.keys().filter_map(|id| self.consumers.get(id));
-                consumers.map(consumer_progress).collect()
+                let consumers = targets
+                    .iter()
+                    .filter_map(|(id, target)| Some((self.consumers.get(id)?, target)));
+                consumers
+                    .map(|(consumer, target)| progress::of_consumer(consumer, target))
+                    .collect()
             }
             Phase::Finishing => vec![JobProgress::of("waiting for the last epoch")],
         }
@@ -181,58 +214,6 @@ fn shown_error(error: &UserError) -> String {
     parts.into_iter().flatten().cloned().collect::<Vec<_>>().join("; ")
 }
 
-/// How far one thing is that a job waits for.
-pub(crate) struct JobProgress {
-    what: String,
-    rows: Option<u64>,
-    /// About how many rows there will be, where that is known.
-    whole: Option<u64>,
-    remark: Option<String>,
-}
-
-impl JobProgress {
-    fn of(what: &str) -> JobProgress {
-        JobProgress { what: what.to_owned(), rows: None, whole: None, remark: None }
-    }
-
-    /// As one line; with the rate and the time left when it is told how long the job has been running.
-    pub(crate) fn show(&self, elapsed: Option<Duration>) -> String {
-        let mut line = self.what.clone();
-        if let Some(rows) = self.rows {
-            line += &format!(" {rows} rows");
-            if let Some(whole) = self.whole {
-                // An estimate may be too low; nobody believes 130 %.
-                line += &format!(" of about {whole} ({}%)", (rows * 100 / whole).min(99));
-            }
-            let seconds = elapsed.map_or(0.0, |elapsed| elapsed.as_secs_f64());
-            if seconds > 0.0 && rows > 0 {
-                let rate = rows as f64 / seconds;
-                line += &format!(", {rate:.0} rows/s");
-                if let Some(left) = self.whole.and_then(|whole| whole.checked_sub(rows)) {
-                    line += &format!(", {:.0} s left", left as f64 / rate);
-                }
-            }
-        }
-        if let Some(remark) = &self.remark {
-            line += &format!(", {remark}");
-        }
-        line
-    }
-}
-
-fn consumer_progress(consumer: &Consumer) -> JobProgress {
-    let index = consumer.state().current_stage();
-    let stage = consumer.source.stage(index);
-    let meter = &consumer.meters[index.as_usize()];
-    let (number, count) = (index.0 + 1, consumer.source.stages.len());
-    JobProgress {
-        what: format!("stage {number}/{count} \"{}\": read", stage.name),
-        rows: Some(meter.rows),
-        whole: stage.capture.as_ref().map(|capture| capture.rows).filter(|rows| *rows > 0),
-        remark: meter.retrying.clone(),
-    }
-}
-
 const MEMORY_IS_SHORT: &str = "memory is above the soft limit";
 
 /// Why nothing moves: the consumer's failure, or what a task will try again.
@@ -246,6 +227,7 @@ fn error_of(consumer: &Consumer, stage: usize) -> Option<String> {
 
 fn stages(consumer: &Consumer) -> Vec<StageStatus> {
     let state = consumer.state();
+    let current = state.current_stage().as_usize();
     let row = |status: segue_coordinate::StageStatus| {
         let index = status.stage.as_usize();
         let (runtime, meter) = (consumer.source.stage(status.stage), &consumer.meters[index]);
@@ -262,6 +244,10 @@ fn stages(consumer: &Consumer) -> Vec<StageStatus> {
             rows: meter.rows,
             bytes: meter.bytes,
             rejected: meter.rejected,
+            rows_per_second: meter.rows_per_second(),
+            queued_bytes: if index == current { consumer.queued_bytes() } else { 0 },
+            lag_rows: None,
+            stalled: None,
             completed_epoch: status.completed_in,
             error: error_of(consumer, index),
         }
@@ -290,42 +276,40 @@ fn phase(consumer: &Consumer, status: &segue_coordinate::StageStatus) -> String 
 }
 
 fn splits(consumer: &Consumer) -> Vec<SplitStatus> {
-    let row = |status: segue_coordinate::SplitStatus| SplitStatus {
-        source: consumer.source.object,
-        consumer: consumer.id,
-        stage: consumer.source.stage(status.stage).name.clone(),
-        split: status.split.to_string(),
-        phase: status.phase.to_string(),
-        position: status.position.map(|position| position.to_string()),
-        bound: status.bound.map(|bound| bound.to_string()),
+    let row = |status: segue_coordinate::SplitStatus| {
+        let stage = consumer.source.stage(status.stage);
+        let between = |(from, to)| stage.connector.rows_between(from, to);
+        SplitStatus {
+            source: consumer.source.object,
+            consumer: consumer.id,
+            stage: stage.name.clone(),
+            index: status.stage.0,
+            lag_rows: status.position.as_ref().zip(status.bound.as_ref()).and_then(between),
+            is_behind: status.phase == SplitPhase::Reading && status.bound.is_some(),
+            idle: consumer.meters[status.stage.as_usize()].idle(&status.split),
+            split: status.split.to_string(),
+            phase: status.phase.to_string(),
+            position: status.position.map(|position| position.to_string()),
+            bound: status.bound.map(|bound| bound.to_string()),
+            latest: None,
+        }
     };
     split_status(consumer.state()).into_iter().map(row).collect()
 }
 
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::JobProgress;
-
-    #[test]
-    fn progress_tells_rows_percent_rate_and_time_left_as_far_as_each_is_known() {
-        let mut progress = JobProgress {
-            what: "stage 1/2 \"history\": read".to_owned(),
-            rows: Some(250),
-            whole: Some(1000),
-            remark: None,
-        };
-        assert_eq!(
-            progress.show(Some(Duration::from_secs(5))),
-            "stage 1/2 \"history\": read 250 rows of about 1000 (25%), 50 rows/s, 15 s left"
-        );
-        progress.rows = Some(1300);
-        progress.remark = Some("attempt 2".to_owned());
-        assert_eq!(
-            progress.show(None),
-            "stage 1/2 \"history\": read 1300 rows of about 1000 (99%), attempt 2"
-        );
-        assert_eq!(JobProgress::of("waiting").show(Some(Duration::from_secs(1))), "waiting");
-    }
+/// The splits of a reading that have no bound, as far as their reader is open.
+fn probes(consumer: &Consumer) -> Vec<Probe> {
+    let stage = consumer.state().current_stage();
+    let runtime = consumer.source.stage(stage);
+    let Some(reader) = consumer.opened(stage) else { return Vec::new() };
+    let open = split_status(consumer.state()).into_iter().filter(|split| {
+        split.stage == stage && split.bound.is_none() && split.phase == SplitPhase::Reading
+    });
+    open.map(|split| Probe {
+        place: (consumer.id, stage, split.split),
+        position: split.position,
+        reader: Arc::clone(&reader),
+        connector: Arc::clone(&runtime.connector),
+    })
+    .collect()
 }

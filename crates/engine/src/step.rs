@@ -200,6 +200,7 @@ impl Round {
             Verdict::Early => unreachable!("a task's messages arrive in its own order"),
             Verdict::Duplicate | Verdict::Stale => return world.tell(id, told),
         }
+        consumer.meters[stage.as_usize()].moved(&split);
         let is_last = stage.as_usize() + 1 == consumer.source.stages.len();
         let moment = Moment::of(&told, rows.as_ref(), is_last);
         moment.before();
@@ -219,10 +220,7 @@ impl Round {
     ) {
         let consumer = world.consumers.get_mut(&id).expect("its news are being taken");
         let meter = &mut consumer.meters[stage.as_usize()];
-        meter.rows += rows.changes.rows.num_rows() as u64;
-        meter.bytes += rows.bytes as u64;
-        meter.rejected += rows.rejected.len() as u64;
-        meter.retrying = None;
+        meter.took(&rows);
         let source = consumer.source.object;
         for record in rows.rejected {
             let split = split.clone();

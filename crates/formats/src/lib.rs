@@ -21,4 +21,4 @@ pub use copy::{CopyDecoder, CopyError, CopyTextOptions};
 pub use csv::{CsvDecoder, CsvOptions, Header, RecordEnd, record_end};
 pub use error::{DecodeError, ValueError};
 pub use json::{JsonDecoder, JsonOptions, normalise_jsonb};
-pub use text::{EpochUnit, append};
+pub use text::{EpochUnit, append, append_literal};

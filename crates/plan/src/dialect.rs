@@ -5,13 +5,19 @@
 //! Invariant: a text becomes a value in one way only, that of `segue_formats`, whether it is inserted, copied, cast
 //! or compared.
 
+mod bytes;
+mod calls;
 mod cast;
 mod format;
+mod jsonb;
 mod operators;
+mod parse;
 mod sets;
+mod simple;
 mod syntax;
 mod text;
 mod value_error;
+mod windowed;
 mod zone;
 
 use std::sync::Arc;
@@ -27,11 +33,15 @@ pub use value_error::value_error;
 
 /// The functions that the rewritten queries call, and those that DataFusion calls otherwise or not at all.
 pub fn functions() -> Vec<Arc<ScalarUDF>> {
-    vec![
+    let ours = bytes::functions().into_iter().chain(jsonb::functions());
+    let mut functions = vec![
         Arc::new(cast::function(SqlType::Uuid)),
         Arc::new(cast::function(SqlType::Jsonb)),
         Arc::new(format::function()),
         Arc::new(zone::function()),
+        Arc::new(parse::function()),
         Arc::new(signum().as_ref().clone().with_aliases(["sign"])),
-    ]
+    ];
+    functions.extend(ours.map(Arc::new));
+    functions
 }

@@ -89,7 +89,10 @@ pub fn plan_table(registry: &Registry, table: &CreateTable) -> Result<TablePlan,
             .at(table.includes[0].offset.0));
     }
     let bound = columns::bind(&table.columns, &table.includes, last_connector(&parts))?;
-    columns::refuse_defaults(&table.columns)?;
+    // Only statements give defaults; what a stage lacks is NULL.
+    if table.input.is_some() {
+        columns::refuse_defaults(&table.columns)?;
+    }
     if table.on_conflict.is_some() && bound.key.is_empty() {
         let message =
             format!("ON CONFLICT of table \"{}\" needs a PRIMARY KEY", table.name.as_str());

@@ -43,11 +43,14 @@ pub(crate) struct ServeFlags {
     /// How much it may take before the largest view is suspended [default: seven tenths of the machine's].
     #[arg(long, env = "SEGUE_MEMORY_HARD_LIMIT", value_name = "SIZE")]
     memory_hard_limit: Option<Size>,
+    /// Where Prometheus scrapes /metrics, such as 127.0.0.1:4567 [default: nowhere].
+    #[arg(long, env = "SEGUE_METRICS_LISTEN", value_name = "ADDRESS:PORT")]
+    metrics_listen: Option<SocketAddr>,
     /// How log lines look [default: plain].
     #[arg(long, env = "SEGUE_LOG_FORMAT", value_name = "FORMAT")]
     log_format: Option<LogFormat>,
     /// A TOML file with the same settings: listen, data_dir, max_connections, memory_soft_limit, memory_hard_limit,
-    /// log_format.
+    /// metrics_listen, log_format.
     #[arg(long, env = "SEGUE_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
 }
@@ -68,6 +71,7 @@ struct ConfigFile {
     max_connections: Option<usize>,
     memory_soft_limit: Option<Size>,
     memory_hard_limit: Option<Size>,
+    metrics_listen: Option<SocketAddr>,
     log_format: Option<LogFormat>,
 }
 
@@ -78,6 +82,8 @@ pub(crate) struct Config {
     pub(crate) data_dir: PathBuf,
     pub(crate) max_connections: usize,
     pub(crate) memory: MemoryLimits,
+    /// `None`: there are no metrics.
+    pub(crate) metrics_listen: Option<SocketAddr>,
     pub(crate) log_format: LogFormat,
 }
 
@@ -105,6 +111,7 @@ impl ServeFlags {
                 self.memory_soft_limit.or(file.memory_soft_limit),
                 self.memory_hard_limit.or(file.memory_hard_limit),
             )?,
+            metrics_listen: self.metrics_listen.or(file.metrics_listen),
             log_format: self.log_format.or(file.log_format).unwrap_or_default(),
         })
     }

@@ -4,6 +4,7 @@
 
 mod config;
 mod machine;
+mod metrics;
 mod run;
 
 use std::process::ExitCode;

@@ -6,14 +6,16 @@ use segue_connect::{Connector, Registry};
 use segue_connector_datagen::DatagenConnector;
 use segue_connector_files::FilesConnector;
 use segue_connector_kafka::KafkaConnector;
+use segue_connector_nats::NatsConnector;
 use segue_connector_postgres::PostgresConnector;
 use segue_engine::{Engine, EngineConfig, StartError};
-use segue_serve::ServeConfig;
+use segue_serve::{Activity, ServeConfig};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
+use crate::metrics::Measured;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RunError {
@@ -28,10 +30,11 @@ pub(crate) enum RunError {
 }
 
 fn registry() -> Registry {
-    let connectors: [Arc<dyn Connector>; 4] = [
+    let connectors: [Arc<dyn Connector>; 5] = [
         Arc::new(DatagenConnector),
         Arc::new(FilesConnector),
         Arc::new(KafkaConnector),
+        Arc::new(NatsConnector),
         Arc::new(PostgresConnector),
     ];
     Registry::new(connectors)
@@ -56,6 +59,13 @@ async fn serve_until_stopped(config: Config) -> Result<(), RunError> {
         .await
         .map_err(|reason| RunError::Listen { address: config.listen, reason })?;
     let address = listener.local_addr().map_err(RunError::Runtime)?;
+    let metrics_listener = match config.metrics_listen {
+        None => None,
+        Some(address) => {
+            let bound = TcpListener::bind(address).await;
+            Some(bound.map_err(|reason| RunError::Listen { address, reason })?)
+        }
+    };
     let engine_config = EngineConfig {
         data_dir: config.data_dir.clone(),
         stop: stop.clone(),
@@ -64,7 +74,12 @@ async fn serve_until_stopped(config: Config) -> Result<(), RunError> {
     let engine = Engine::start(engine_config, registry()).await?;
 
     println!("segue is ready: psql -h {} -p {}", address.ip(), address.port());
-    let serve_config = ServeConfig { max_connections: config.max_connections };
+    let activity = Arc::new(Activity::default());
+    if let Some(listener) = metrics_listener {
+        let measured = Measured { engine: engine.clone(), activity: Arc::clone(&activity) };
+        tokio::spawn(crate::metrics::serve(listener, measured, stop.clone()));
+    }
+    let serve_config = ServeConfig { max_connections: config.max_connections, activity };
     let serving = segue_serve::serve(listener, engine.clone(), serve_config, stop.clone());
     let failed = tokio::select! {
         () = serving => None,

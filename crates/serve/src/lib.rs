@@ -10,6 +10,7 @@
 //! is never dropped half way; an error that a client sees has passed through
 //! [`segue_types::UserError`].
 
+mod activity;
 mod backend;
 mod catalog;
 mod encode;
@@ -27,4 +28,5 @@ mod statements;
 mod values;
 mod wire;
 
+pub use activity::{Activity, Counts};
 pub use server::{ServeConfig, serve};

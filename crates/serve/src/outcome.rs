@@ -74,6 +74,11 @@ impl RowStream {
         }
     }
 
+    /// The same rows as those of another kind of statement.
+    pub(crate) fn with_verb(self, verb: &'static str) -> RowStream {
+        RowStream { verb, ..self }
+    }
+
     /// Rows that are all there.
     pub(crate) fn of_batch(verb: &'static str, batch: RecordBatch) -> RowStream {
         let schema = batch.schema();
@@ -119,7 +124,9 @@ impl RowStream {
     /// The tag of the whole, once it is complete.
     pub(crate) fn tag(&self) -> String {
         match self.verb {
-            "SELECT" | "FETCH" => format!("{} {}", self.verb, self.sent),
+            "SELECT" | "FETCH" | "INSERT 0" | "UPDATE" | "DELETE" => {
+                format!("{} {}", self.verb, self.sent)
+            }
             verb => verb.to_owned(),
         }
     }

@@ -8,6 +8,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::activity::Activity;
 use crate::backend::Engine;
 use crate::protocol::serve_client;
 use crate::wire::{CancelRegistry, Severity, Wire, error_response};
@@ -17,11 +18,13 @@ use crate::wire::{CancelRegistry, Severity, Wire, error_response};
 pub struct ServeConfig {
     /// Clients at the same time; one more is told 53300.
     pub max_connections: usize,
+    /// Where it is counted what clients do.
+    pub activity: Arc<Activity>,
 }
 
 impl Default for ServeConfig {
     fn default() -> ServeConfig {
-        ServeConfig { max_connections: 1000 }
+        ServeConfig { max_connections: 1000, activity: Arc::default() }
     }
 }
 
@@ -29,6 +32,7 @@ impl Default for ServeConfig {
 pub(crate) struct Shared {
     pub(crate) engine: Engine,
     pub(crate) cancels: Arc<CancelRegistry>,
+    pub(crate) activity: Arc<Activity>,
     pub(crate) shutdown: CancellationToken,
 }
 
@@ -47,6 +51,7 @@ pub async fn serve(
     let shared = Arc::new(Shared {
         engine,
         cancels: Arc::new(CancelRegistry::default()),
+        activity: config.activity,
         shutdown: shutdown.clone(),
     });
     let places = Arc::new(Semaphore::new(config.max_connections));

@@ -90,7 +90,7 @@ impl Session {
             }
             Transaction::Idle | Transaction::Failed => self.engine.published(),
         };
-        self.planner.read(Reading { published, locked: None });
+        self.planner.read(Reading { published, locked: None, returned: None });
     }
 
     /// What the session wrote is visible to its next statement, also within a block.

@@ -100,10 +100,22 @@ const IGNORED: &[&str] = &[
     "visibility_mode",
 ];
 
+/// Those that ask for what is always so.
+const FLUSHES: &[&str] = &["rw_implicit_flush", "implicit_flush"];
+
+/// Whether a setting of this name is accepted and has no effect, which the user should be told.
+pub(crate) fn is_without_effect(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    !KNOWN.iter().any(|known| known.name == name)
+        && is_ignored(&name)
+        && !FLUSHES.contains(&name.as_str())
+}
+
 fn is_ignored(name: &str) -> bool {
     name.starts_with("rw_")
         || name.starts_with("streaming_")
         || name.starts_with("batch_")
+        || name.starts_with("enable_")
         || name.contains('.')
         || IGNORED.contains(&name)
 }
@@ -150,6 +162,8 @@ impl Settings {
         let known = KNOWN.iter().find(|known| known.name == name);
         match known {
             Some(known) => Ok(known.default.to_owned()),
+            // DML is visible when it returns, whatever is set.
+            None if FLUSHES.contains(&name.as_str()) => Ok("true".to_owned()),
             None if is_ignored(&name) => Ok(String::new()),
             None => Err(unknown(&name)),
         }

@@ -21,7 +21,7 @@ pub(crate) fn column_of_texts<'a>(
     for text in texts {
         match text {
             None => column.append_null(),
-            Some(text) => segue_formats::append(&mut column, text)
+            Some(text) => segue_formats::append_literal(&mut column, text)
                 .map_err(|error| value_error(ty, text, &error))?,
         }
     }

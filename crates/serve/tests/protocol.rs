@@ -197,7 +197,7 @@ async fn a_cancel_request_ends_a_long_query_and_leaves_the_session_usable() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_client_too_many_is_told_so_and_its_place_is_free_again_later() {
-    let server = Server::start(ServeConfig { max_connections: 1 }).await;
+    let server = Server::start(ServeConfig { max_connections: 1, ..ServeConfig::default() }).await;
     let first = server.connect().await;
     let error = server.try_connect().await.expect_err("there is one place");
     assert_eq!(state_of(&error), "53300");

@@ -5,11 +5,11 @@ use std::fmt::{self, Display, Formatter};
 use segue_types::SqlType;
 
 use crate::{
-    Action, Alter, AlterJob, CancelJob, Column, Columns, ConflictAction, CreateSource, CreateTable,
-    CreateView, Describe, Drop, DropBehavior, Explain, ExplainMode, FormatClause, Include, Input,
-    JobAction, Literal, Mutability, Name, Nullability, ObjectKind, OnExisting, OnMissing,
-    Parallelism, RateLimit, Read, Rows, Show, Shown, Stage, StartAt, Statement, StopAt, Wait,
-    WeakHandoff, WithOption, name::is_plain,
+    Action, Alter, AlterJob, CancelJob, Column, Columns, ConflictAction, CreateIndex, CreateSource,
+    CreateTable, CreateView, Describe, Drop, DropBehavior, DropIndex, Explain, ExplainMode,
+    Foreign, FormatClause, Include, Input, JobAction, Literal, Mutability, Name, Nullability,
+    ObjectKind, OnExisting, OnMissing, Parallelism, RateLimit, Read, Rows, Show, Shown, Stage,
+    StartAt, Statement, StopAt, Wait, WeakHandoff, WithOption, name::is_plain,
 };
 
 impl Display for Statement {
@@ -21,7 +21,9 @@ impl Display for Statement {
             Statement::CreateMaterializedView(view) => {
                 write_view(f, ObjectKind::MaterializedView, view)
             }
+            Statement::CreateIndex(statement) => statement.fmt(f),
             Statement::Drop(statement) => statement.fmt(f),
+            Statement::DropIndex(statement) => statement.fmt(f),
             Statement::Alter(statement) => statement.fmt(f),
             Statement::AlterJob(statement) => statement.fmt(f),
             Statement::Show(statement) => statement.fmt(f),
@@ -240,6 +242,35 @@ impl Display for StopAt {
             StopAt::Timestamp(time) => write!(f, "TIMESTAMP {}", Literal(time)),
             StopAt::Offsets(json) => write!(f, "OFFSETS {}", Literal(json)),
         }
+    }
+}
+
+impl Display for CreateIndex {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let skip = if self.on_existing == OnExisting::Skip { "IF NOT EXISTS " } else { "" };
+        write!(f, "CREATE INDEX {skip}")?;
+        if let Some(name) = &self.name {
+            write!(f, "{name} ")?;
+        }
+        write!(f, "ON {} ({})", self.table, texts(&self.columns))?;
+        if !self.included.is_empty() {
+            write!(f, " INCLUDE ({})", texts(&self.included))?;
+        }
+        if !self.distributed.is_empty() {
+            write!(f, " DISTRIBUTED BY ({})", texts(&self.distributed))?;
+        }
+        Ok(())
+    }
+}
+
+fn texts<T>(pieces: &[Foreign<T>]) -> String {
+    pieces.iter().map(|piece| piece.text.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+impl Display for DropIndex {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let skip = if self.on_missing == OnMissing::Skip { "IF EXISTS " } else { "" };
+        write!(f, "DROP INDEX {skip}{}", Separated(&self.names))
     }
 }
 

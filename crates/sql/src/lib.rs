@@ -28,11 +28,15 @@ pub use input::{
     Watermark, WeakHandoff, WithOption,
 };
 pub use name::{Literal, Name};
-pub use parser::{Parsed, STACK_BYTES, parse, parse_spanned, parse_type};
+pub use parser::{
+    Parsed, STACK_BYTES, parse, parse_data_type, parse_expression, parse_query, parse_spanned,
+    parse_type,
+};
 pub use redact::{REDACTED, redact_url};
 pub use statement::{
-    Action, Alter, AlterJob, CancelJob, ConflictAction, CreateSource, CreateTable, CreateView,
-    Describe, Drop, DropBehavior, Explain, ExplainMode, Foreign, JobAction, Mutability, ObjectKind,
-    OnExisting, OnMissing, Parallelism, RateLimit, Show, Shown, Statement, Wait,
+    Action, Alter, AlterJob, CancelJob, ConflictAction, CreateIndex, CreateSource, CreateTable,
+    CreateView, Describe, Drop, DropBehavior, DropIndex, Explain, ExplainMode, Foreign, JobAction,
+    Mutability, ObjectKind, OnExisting, OnMissing, Parallelism, RateLimit, Show, Shown, Statement,
+    Wait,
 };
 pub use text::{Lines, Offset};

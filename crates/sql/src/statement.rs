@@ -15,7 +15,9 @@ pub enum Statement {
     CreateTable(CreateTable),
     CreateView(CreateView),
     CreateMaterializedView(CreateView),
+    CreateIndex(CreateIndex),
     Drop(Drop),
+    DropIndex(DropIndex),
     Alter(Alter),
     AlterJob(AlterJob),
     Show(Show),
@@ -117,6 +119,28 @@ pub struct CreateView {
     pub query: Foreign<ast::Query>,
     /// Of the name.
     pub offset: Offset,
+}
+
+/// `CREATE INDEX`
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateIndex {
+    pub name: Option<Name>,
+    pub on_existing: OnExisting,
+    pub table: Name,
+    pub columns: Vec<Foreign<ast::OrderByExpr>>,
+    /// `INCLUDE (…)`
+    pub included: Vec<Foreign<ast::Expr>>,
+    /// `DISTRIBUTED BY (…)`
+    pub distributed: Vec<Foreign<ast::Expr>>,
+    /// Of the table.
+    pub offset: Offset,
+}
+
+/// `DROP INDEX`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DropIndex {
+    pub on_missing: OnMissing,
+    pub names: Vec<Name>,
 }
 
 /// `DROP …`

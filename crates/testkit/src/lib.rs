@@ -4,6 +4,7 @@
 //! Invariant: nothing started here outlives its handle, and no handle waits without a deadline.
 
 pub mod kafka;
+pub mod nats;
 pub mod ports;
 pub mod postgres;
 pub mod proxy;

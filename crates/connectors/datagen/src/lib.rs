@@ -123,6 +123,10 @@ impl Connector for DatagenConnector {
         Ok(Box::new(DatagenStage::open(config, &options, definition, projection)?))
     }
 
+    fn rows_between(&self, from: &Position, to: &Position) -> Option<u64> {
+        Some(parse_position(to)?.saturating_sub(parse_position(from)?))
+    }
+
     fn compare(&self, a: &Position, b: &Position) -> PositionOrder {
         match (parse_position(a), parse_position(b)) {
             (Some(a), Some(b)) => a.cmp(&b).into(),

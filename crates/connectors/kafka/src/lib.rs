@@ -126,6 +126,11 @@ impl Connector for KafkaConnector {
         Ok(Box::new(reader))
     }
 
+    fn rows_between(&self, from: &Position, to: &Position) -> Option<u64> {
+        let (from, to) = (offset_of(from).ok()?, offset_of(to).ok()?);
+        Some(u64::try_from(to.saturating_sub(from)).unwrap_or(0))
+    }
+
     fn compare(&self, a: &Position, b: &Position) -> PositionOrder {
         match (offset_of(a), offset_of(b)) {
             (Ok(a), Ok(b)) => a.cmp(&b).into(),

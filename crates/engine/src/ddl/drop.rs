@@ -34,7 +34,16 @@ pub(super) async fn drop_objects(
         segue_sql::DropBehavior::Restrict => DropBehavior::Restrict,
         segue_sql::DropBehavior::Cascade => DropBehavior::Cascade,
     };
-    let order = engine.catalog().plan_drop(&targets, behavior)?;
+    let catalog = engine.catalog();
+    let order = catalog.plan_drop(&targets, behavior)?;
+    let others = order.iter().filter(|id| !targets.contains(id));
+    let names: Vec<String> = others
+        .filter_map(|id| catalog.get(*id))
+        .map(|object| format!("{} \"{}\"", object.relation_kind(), object.name))
+        .collect();
+    if !names.is_empty() {
+        context.notice(format!("drop cascades to {}", names.join(", ")));
+    }
     remove(engine, order).await
 }
 

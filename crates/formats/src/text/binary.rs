@@ -19,6 +19,24 @@ pub(super) fn append_bytea(values: &mut ByteValues, text: &str) -> Result<(), Va
     values.push(b"")
 }
 
+/// PostgreSQL's escape format: `\\\\` is a backslash, `\\ooo` a byte in octal, anything else itself.
+pub(super) fn append_escaped(values: &mut ByteValues, text: &str) -> Result<(), ValueError> {
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        let (byte, taken) = match (first, after) {
+            (b'\\', [b'\\', ..]) => (b'\\', 2),
+            (b'\\', [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', ..]) => {
+                ((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'), 4)
+            }
+            (b'\\', _) => return Err(ValueError::invalid(text, "bytea")),
+            (byte, _) => (*byte, 1),
+        };
+        values.bytes.push(byte);
+        rest = &rest[taken..];
+    }
+    values.push(b"")
+}
+
 fn append_hex(bytes: &mut Vec<u8>, digits: &[u8]) -> Option<()> {
     let (pairs, rest) = digits.as_chunks::<2>();
     for [high, low] in pairs {
@@ -69,7 +87,7 @@ fn parse_uuid(text: &str) -> Option<[u8; 36]> {
 
 #[cfg(test)]
 mod tests {
-    use super::{append_bytea, parse_uuid};
+    use super::{append_bytea, append_escaped, parse_uuid};
     use crate::columns::ByteValues;
 
     #[test]
@@ -82,6 +100,16 @@ mod tests {
         assert_eq!(bytes("\\x"), Ok(vec![]));
         assert_eq!(bytes("aGk="), Ok(b"hi".to_vec()));
         assert!(["\\xabc", "\\xzz", "a", "!!!!"].iter().all(|text| bytes(text).is_err()));
+    }
+
+    #[test]
+    fn a_literal_of_bytes_may_be_escaped() {
+        let bytes = |text: &str| {
+            let mut values = ByteValues::default();
+            append_escaped(&mut values, text).map(|()| values.bytes)
+        };
+        assert_eq!(bytes("ab\\\\c\\001"), Ok(b"ab\\c\x01".to_vec()));
+        assert!(["\\", "\\9", "\\400"].iter().all(|text| bytes(text).is_err()));
     }
 
     #[test]

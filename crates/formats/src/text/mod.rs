@@ -48,6 +48,19 @@ pub fn append(column: &mut Column, text: &str) -> Result<(), ValueError> {
     Ok(())
 }
 
+/// Appends the value of an SQL literal: as [`append`], but a bytea without `\\x` is in PostgreSQL's escape format,
+/// which producers of JSON do not write.
+pub fn append_literal(column: &mut Column, text: &str) -> Result<(), ValueError> {
+    if let Values::Bytea(values) = &mut column.values
+        && !text.starts_with("\\x")
+    {
+        binary::append_escaped(values, text)?;
+        column.validity.push_valid();
+        return Ok(());
+    }
+    append(column, text)
+}
+
 fn append_jsonb(values: &mut ByteValues, text: &str) -> Result<(), ValueError> {
     jsonb::normalise(text, &mut values.bytes).map_err(|_| ValueError::invalid(text, "jsonb"))?;
     values.push(b"")

@@ -185,8 +185,9 @@ fn unknown_function(message: &str) -> Option<(String, Option<String>)> {
     }
     let rest = message.strip_prefix("Invalid function '")?;
     let (name, rest) = rest.split_once('\'')?;
-    let meant = rest.split('\'').nth(1).map(str::to_owned);
-    Some((name.to_owned(), meant))
+    // DataFusion names the nearest of all, however far it is.
+    let meant = rest.split('\'').nth(1).filter(|meant| nearest(name, [*meant]).is_some());
+    Some((name.to_owned(), meant.map(str::to_owned)))
 }
 
 /// Arrow's words for types in DataFusion's messages, and SQL's.

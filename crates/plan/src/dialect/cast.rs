@@ -182,7 +182,7 @@ impl CastTo {
         for text in texts {
             match text {
                 None => column.append_null(),
-                Some(text) => segue_formats::append(&mut column, text)
+                Some(text) => segue_formats::append_literal(&mut column, text)
                     .map_err(|error| external(value_error(&self.to, text, &error)))?,
             }
         }

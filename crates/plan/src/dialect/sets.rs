@@ -1,188 +1,114 @@
-//! What gives rows where DataFusion expects a value or a table: TUMBLE and HOP in FROM, generate_series in SELECT.
+//! Functions that return sets, and FETCH: rewritten where they stand in a query.
 //!
-//! `TUMBLE(t, at, size [, offset])` is `t` with the columns window_start and window_end; `HOP(t, at, step, size [, offset])`
-//! has a row for each window that holds the row. Windows begin at multiples of their step since 1970. What is not
-//! called so is left as it is, and refused as a function that does not exist.
+//! PostgreSQL calls the column of `generate_series(1, 3)` after the function or its alias, and gives a row for each
+//! value also where the call stands among the selected columns.
 
 use std::ops::ControlFlow;
 
-use arrow::compute::kernels::cast_utils::parse_interval_month_day_nano;
-use segue_sql::Statement;
 use sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
-    ObjectName, Query, Select, SelectItem, SetExpr, TableAlias, TableFactor, Value, VisitMut,
-    VisitorMut,
+    Expr, Function, Ident, LimitClause, Query, Select, SelectItem, TableAlias, TableAliasColumnDef,
+    TableFactor, Value, VisitMut, VisitorMut, visit_expressions_mut,
 };
 
-/// More windows than these for one row are a mistake.
-const MAX_WINDOWS: i64 = 1000;
+use super::syntax::call;
 
-/// Rewrites all of them in a statement or query.
-pub(super) fn rewrite<T: VisitMut>(tree: &mut T) {
-    let _: ControlFlow<()> = tree.visit(&mut Sets);
-}
+/// Those that DataFusion answers with a list outside FROM.
+const SETS: &[&str] = &["generate_series", "range"];
 
-struct Sets;
+/// The rewriting of whole queries.
+pub(super) struct Queries;
 
-impl VisitorMut for Sets {
+impl VisitorMut for Queries {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        selects(&mut query.body);
+        fetch(query);
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
-        if let Some(windowed) = windowed(factor) {
-            *factor = windowed;
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        for item in &mut select.projection {
+            if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
+                unnest_sets(expr);
+            }
         }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        name_column(factor);
         ControlFlow::Continue(())
     }
 }
 
-fn selects(body: &mut SetExpr) {
-    match body {
-        SetExpr::Select(select) => select_list(select),
-        SetExpr::SetOperation { left, right, .. } => {
-            selects(left);
-            selects(right);
-        }
-        _ => {}
+/// `FETCH FIRST n ROWS ONLY` is LIMIT n. WITH TIES and PERCENT are not, and stay for whoever refuses them.
+fn fetch(query: &mut Query) {
+    let Some(fetch) = &query.fetch else { return };
+    if fetch.with_ties || fetch.percent {
+        return;
     }
-}
-
-fn select_list(select: &mut Select) {
-    for item in &mut select.projection {
-        if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
-            series(expr);
-        }
-    }
-}
-
-/// `generate_series(…)` is `unnest(generate_series(…))`.
-fn series(expr: &mut Expr) {
-    match expr {
-        Expr::Function(function) if is_series(function) => {
-            let argument = FunctionArg::Unnamed(FunctionArgExpr::Expr(expr.clone()));
-            *expr = Expr::Function(Function {
-                name: ObjectName::from(vec![Ident::new("unnest")]),
-                uses_odbc_syntax: false,
-                parameters: FunctionArguments::None,
-                args: FunctionArguments::List(FunctionArgumentList {
-                    duplicate_treatment: None,
-                    args: vec![argument],
-                    clauses: Vec::new(),
-                }),
-                filter: None,
-                null_treatment: None,
-                over: None,
-                within_group: Vec::new(),
+    let one = || Expr::value(Value::Number("1".to_owned(), false));
+    let rows = fetch.quantity.clone().unwrap_or_else(one);
+    match &mut query.limit_clause {
+        None => {
+            query.limit_clause = Some(LimitClause::LimitOffset {
+                limit: Some(rows),
+                offset: None,
+                limit_by: Vec::new(),
             });
         }
-        Expr::BinaryOp { left, right, .. } => {
-            series(left);
-            series(right);
+        Some(LimitClause::LimitOffset { limit: limit @ None, .. }) => *limit = Some(rows),
+        Some(_) => return,
+    }
+    query.fetch = None;
+}
+
+fn is_set(function: &Function) -> bool {
+    let name = function.name.to_string();
+    SETS.iter().any(|set| name.eq_ignore_ascii_case(set))
+}
+
+fn unnest_sets(expr: &mut Expr) {
+    let _: ControlFlow<()> = visit_expressions_mut(expr, |part| {
+        if matches!(part, Expr::Function(function) if is_set(function)) {
+            let list = std::mem::replace(part, Expr::value(Value::Null));
+            *part = call("unnest", vec![list]);
         }
-        Expr::UnaryOp { expr, .. } | Expr::Nested(expr) | Expr::Cast { expr, .. } => series(expr),
-        _ => {}
+        ControlFlow::Continue(())
+    });
+}
+
+/// Gives the one column of a function in FROM its PostgreSQL name.
+fn name_column(factor: &mut TableFactor) {
+    let (function, alias) = match factor {
+        TableFactor::Table { name, args: Some(_), alias, with_ordinality: false, .. } => {
+            let Some(ident) = name.0.last().and_then(|part| part.as_ident()) else { return };
+            (ident.clone(), alias)
+        }
+        TableFactor::UNNEST { alias, with_ordinality: false, array_exprs, .. }
+            if array_exprs.len() == 1 =>
+        {
+            (Ident::new("unnest"), alias)
+        }
+        _ => return,
+    };
+    let is_known =
+        SETS.iter().chain(&["unnest"]).any(|set| function.value.eq_ignore_ascii_case(set));
+    if !is_known {
+        return;
+    }
+    let column = |name: &Ident| TableAliasColumnDef { name: name.clone(), data_type: None };
+    match alias {
+        Some(alias) if alias.columns.is_empty() => alias.columns = vec![column(&alias.name)],
+        Some(_) => {}
+        None => {
+            let columns = vec![column(&function)];
+            *alias = Some(TableAlias { explicit: true, name: function, columns, at: None });
+        }
     }
 }
 
-fn is_series(function: &Function) -> bool {
-    let name = function.name.to_string().to_lowercase();
-    name == "generate_series" || name == "range"
-}
-
-/// The subquery that a window function in FROM stands for.
-fn windowed(factor: &TableFactor) -> Option<TableFactor> {
-    let TableFactor::Table { name, alias, args: Some(arguments), .. } = factor else { return None };
-    let arguments = arguments.args.iter().map(plain).collect::<Option<Vec<_>>>()?;
-    let base = from(arguments.first()?)?;
-    let named = alias.clone().or_else(|| base.name.clone().map(unlisted));
-    let at = arguments.get(1)?.to_string();
-    let text = match name.to_string().to_lowercase().as_str() {
-        "tumble" => {
-            let size = micros(arguments.get(2)?)?;
-            window(&base.text, &at, size, size, 0, offset(arguments.get(3))?)
-        }
-        "hop" => {
-            let (step, size) = (micros(arguments.get(2)?)?, micros(arguments.get(3)?)?);
-            let count = size / step;
-            if size % step != 0 || count > MAX_WINDOWS {
-                return None;
-            }
-            let offset = offset(arguments.get(4))?;
-            let windows =
-                (0..count).map(|place| window(&base.text, &at, step, size, place, offset));
-            windows.collect::<Vec<_>>().join(" UNION ALL ")
-        }
-        _ => return None,
-    };
-    let Some(Statement::Sql(statement)) = segue_sql::parse(&text).ok()?.pop() else { return None };
-    let sqlparser::ast::Statement::Query(subquery) = *statement else { return None };
-    Some(TableFactor::Derived { lateral: false, subquery, alias: named, sample: None })
-}
-
-/// The rows of `base`, each in the window that begins `place` steps before the step it is in.
-fn window(base: &str, at: &str, step: i64, size: i64, place: i64, offset: i64) -> String {
-    let interval = |micros: i64| format!("INTERVAL '{micros} microseconds'");
-    let moved = match offset {
-        0 => at.to_owned(),
-        offset => format!("{at} - {}", interval(offset)),
-    };
-    let binned = format!("date_bin({}, {moved})", interval(step));
-    let start = match offset - place * step {
-        0 => binned,
-        shift => format!("{binned} + {}", interval(shift)),
-    };
-    format!(
-        "SELECT *, {start} AS window_start, {start} + {} AS window_end FROM {base} WHERE {at} IS NOT NULL",
-        interval(size)
-    )
-}
-
-/// What is read, as text, and its name.
-struct Base {
-    text: String,
-    name: Option<Ident>,
-}
-
-fn from(argument: &Expr) -> Option<Base> {
-    let text = argument.to_string();
-    match argument {
-        Expr::Identifier(name) => Some(Base { text, name: Some(name.clone()) }),
-        Expr::CompoundIdentifier(parts) => Some(Base { text, name: parts.last().cloned() }),
-        Expr::Subquery(_) => Some(Base { text: format!("{text} AS windowed"), name: None }),
-        _ => None,
-    }
-}
-
-fn unlisted(name: Ident) -> TableAlias {
-    TableAlias { explicit: true, name, columns: Vec::new(), at: None }
-}
-
-fn plain(argument: &FunctionArg) -> Option<Expr> {
-    match argument {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
-        _ => None,
-    }
-}
-
-fn offset(argument: Option<&Expr>) -> Option<i64> {
-    argument.map_or(Some(0), signed_micros)
-}
-
-/// The length of an interval literal without months, which must be positive.
-fn micros(expr: &Expr) -> Option<i64> {
-    signed_micros(expr).filter(|micros| *micros > 0)
-}
-
-fn signed_micros(expr: &Expr) -> Option<i64> {
-    let Expr::Interval(interval) = expr else { return None };
-    let Expr::Value(value) = interval.value.as_ref() else { return None };
-    let Value::SingleQuotedString(text) = &value.value else { return None };
-    let unit = interval.leading_field.as_ref().map(ToString::to_string).unwrap_or_default();
-    let parsed = parse_interval_month_day_nano(format!("{text} {unit}").trim()).ok()?;
-    let days = i64::from(parsed.days).checked_mul(86_400_000_000)?;
-    (parsed.months == 0).then(|| days.checked_add(parsed.nanoseconds / 1000))?
+/// Rewrites all queries of a tree.
+pub(super) fn rewrite<T: VisitMut>(tree: &mut T) {
+    let _: ControlFlow<()> = tree.visit(&mut Queries);
 }

@@ -5,12 +5,13 @@ use std::ops::ControlFlow;
 use segue_types::SqlType;
 use sqlparser::ast::{
     AccessExpr, BinaryOperator, CastKind, CharacterLength, DataType, Expr, Function, FunctionArg,
-    FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName, Subscript, Value,
-    VisitMut, visit_expressions_mut,
+    FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName, Query, Subscript,
+    Value, VisitMut, visit_expressions_mut,
 };
 
 /// Rewrites all expressions and table functions of a statement or query.
 pub fn rewrite<T: VisitMut>(tree: &mut T) {
+    super::windowed::rewrite(tree);
     super::sets::rewrite(tree);
     let _: ControlFlow<()> = visit_expressions_mut(tree, |expr| {
         expression(expr);
@@ -19,7 +20,7 @@ pub fn rewrite<T: VisitMut>(tree: &mut T) {
 }
 
 fn expression(expr: &mut Expr) {
-    let rewritten = match expr {
+    let rewritten = match &mut *expr {
         Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, .. } => {
             cast(expr, data_type)
         }
@@ -43,12 +44,14 @@ fn expression(expr: &mut Expr) {
             super::zone::AT_TIME_ZONE,
             vec![timestamp.as_ref().clone(), time_zone.as_ref().clone()],
         )),
-        Expr::Function(function) => remainder(function),
+        Expr::Function(function) => {
+            remainder(function).or_else(|| super::calls::function(function))
+        }
         Expr::CompoundFieldAccess { access_chain, .. } => {
             access_chain.iter_mut().for_each(member);
             None
         }
-        _ => None,
+        other => super::calls::operator(other),
     };
     if let Some(rewritten) = rewritten {
         *expr = rewritten;
@@ -112,7 +115,8 @@ fn large(text: &str) -> Option<Expr> {
     })
 }
 
-fn cast_to(expr: Expr, to: DataType) -> Expr {
+/// `CAST(expr AS to)`
+pub(super) fn cast_to(expr: Expr, to: DataType) -> Expr {
     Expr::Cast {
         kind: CastKind::Cast,
         expr: Box::new(expr),
@@ -122,7 +126,8 @@ fn cast_to(expr: Expr, to: DataType) -> Expr {
     }
 }
 
-fn call(name: &str, arguments: Vec<Expr>) -> Expr {
+/// `name(arguments)`
+pub(super) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
     let argument = |expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr));
     Expr::Function(Function {
         name: ObjectName::from(vec![Ident::new(name)]),
@@ -138,6 +143,11 @@ fn call(name: &str, arguments: Vec<Expr>) -> Expr {
         over: None,
         within_group: Vec::new(),
     })
+}
+
+/// A query of our own making, to be filled in.
+pub(super) fn query(text: &'static str) -> Query {
+    *segue_sql::parse_query(text).expect("our own text is a query").tree
 }
 
 #[cfg(test)]
@@ -165,6 +175,24 @@ mod tests {
     fn what_datafusion_calls_otherwise_is_called_so() {
         let text = "SELECT mod(a + 1, 2), t AT TIME ZONE 'UTC', (p).X";
         let expected = "SELECT ((a + 1) % (2)), at_time_zone(t, 'UTC'), (p)['x']";
+        assert_eq!(rewritten(text), expected);
+    }
+
+    #[test]
+    fn sets_and_fetch_are_written_as_datafusion_reads_them() {
+        let text = "SELECT generate_series(1, 3) + 1 FROM generate_series(1, 2) AS g, range(0, 1) \
+                    FETCH FIRST 2 ROWS ONLY";
+        let expected = "SELECT unnest(generate_series(1, 3)) + 1 FROM generate_series(1, 2) AS g (g), \
+                        range(0, 1) AS range (range) LIMIT 2";
+        assert_eq!(rewritten(text), expected);
+    }
+
+    #[test]
+    fn operators_that_datafusion_lacks_become_calls() {
+        let text =
+            "SELECT a -> 'b' ->> 0, |/ 4, ~1, ARRAY(SELECT x FROM t), substring(a FROM 'o.b')";
+        let expected = "SELECT jsonb_get_text(jsonb_get(a, 'b'), 0), sqrt(4), ((1) # (-1)), \
+                        (SELECT array_agg(e) FROM (SELECT x FROM t) AS r (e)), regexp_match(a, 'o.b')[1]";
         assert_eq!(rewritten(text), expected);
     }
 

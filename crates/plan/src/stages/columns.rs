@@ -167,7 +167,9 @@ pub(super) fn refuse_defaults(columns: &Columns) -> Result<(), UserError> {
         if !default.text.eq_ignore_ascii_case("null") {
             let name = column.name.as_str();
             let message = format!("column \"{name}\": a DEFAULT other than NULL is not supported");
-            return Err(UserError::unsupported(message).at(column.offset.0));
+            return Err(UserError::unsupported(message)
+                .with_hint("What a stage lacks is NULL; only tables without stages have defaults.")
+                .at(column.offset.0));
         }
     }
     Ok(())

@@ -107,6 +107,8 @@ pub(super) use row;
 pub(super) enum Source {
     Catalog(fn(&View<'_>) -> Vec<Row>),
     Status(fn(&View<'_>, &Status) -> Vec<Row>),
+    /// The same, with how far the systems have come that are read.
+    Latest(fn(&View<'_>, &Status) -> Vec<Row>),
     DeadLetters(fn(&View<'_>, &[DeadLetter]) -> Vec<Row>),
 }
 

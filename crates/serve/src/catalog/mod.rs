@@ -131,6 +131,7 @@ impl SystemTable {
         let rows = match self.relation.source {
             Source::Catalog(rows) => rows(&view),
             Source::Status(rows) => rows(&view, &self.cell.engine().status().await?),
+            Source::Latest(rows) => rows(&view, &self.cell.engine().status_with_latest().await?),
             Source::DeadLetters(rows) => rows(&view, &self.cell.engine().dead_letters().await?),
         };
         Ok(self.relation.batch(&self.schema, &rows))

@@ -16,9 +16,14 @@ pub(super) const RELATIONS: &[Relation] = &[
             ("kind", Kind::Text),
             ("stages", Kind::Integer),
             ("state", Kind::Text),
+            ("rows", Kind::BigInt),
+            ("rows_per_second", Kind::BigInt),
+            ("lag_rows", Kind::BigInt),
+            ("rejected", Kind::BigInt),
+            ("error", Kind::Text),
             ("definition", Kind::Text),
         ],
-        source: Source::Catalog(sources),
+        source: Source::Latest(sources),
     },
     Relation {
         name: "stages",
@@ -36,10 +41,14 @@ pub(super) const RELATIONS: &[Relation] = &[
             ("rows", Kind::BigInt),
             ("bytes", Kind::BigInt),
             ("rejected", Kind::BigInt),
+            ("rows_per_second", Kind::BigInt),
+            ("lag_rows", Kind::BigInt),
+            ("queued_bytes", Kind::BigInt),
             ("completed_epoch", Kind::BigInt),
+            ("stalled", Kind::Text),
             ("error", Kind::Text),
         ],
-        source: Source::Status(stages),
+        source: Source::Latest(stages),
     },
     Relation {
         name: "splits",
@@ -51,8 +60,11 @@ pub(super) const RELATIONS: &[Relation] = &[
             ("phase", Kind::Text),
             ("position", Kind::Text),
             ("bound", Kind::Text),
+            ("latest", Kind::Text),
+            ("lag_rows", Kind::BigInt),
+            ("idle_ms", Kind::BigInt),
         ],
-        source: Source::Status(splits),
+        source: Source::Latest(splits),
     },
     Relation {
         name: "jobs",
@@ -140,7 +152,7 @@ fn name(view: &View<'_>, id: ObjectId) -> String {
     object.map_or_else(|| format!("#{id}"), |object| object.name.clone())
 }
 
-fn sources(view: &View<'_>) -> Vec<Row> {
+fn sources(view: &View<'_>, status: &Status) -> Vec<Row> {
     let objects = view.reading.published.catalog.iter();
     objects
         .filter(|object| {
@@ -148,15 +160,30 @@ fn sources(view: &View<'_>) -> Vec<Row> {
         })
         .map(|object| {
             let definition = shown_definition(object, view.cell.engine().registry());
+            let readings = || status.stages.iter().filter(|stage| stage.source == object.id);
+            let lags = readings().filter_map(|stage| stage.lag_rows);
+            let is_told = readings().any(|stage| stage.lag_rows.is_some());
             row![
                 object.name.as_str(),
                 object.relation_kind().to_string(),
                 object.stages().len(),
                 object.state.to_string(),
+                readings().map(|stage| stage.rows).sum::<u64>(),
+                whole(readings().map(|stage| stage.rows_per_second).sum()),
+                // The reading that is furthest behind.
+                is_told.then(|| lags.max().unwrap_or(0)),
+                readings().map(|stage| stage.rejected).sum::<u64>(),
+                readings().find_map(|stage| stage.error.clone()),
                 definition,
             ]
         })
         .collect()
+}
+
+/// A rate as a whole number.
+#[expect(clippy::cast_possible_truncation, reason = "rates are far below an i64's range")]
+fn whole(rate: f64) -> i64 {
+    rate.round() as i64
 }
 
 /// Every stage of the catalog, once for each reading of it; a stage that nobody reads is there once too.
@@ -186,7 +213,11 @@ fn stages(view: &View<'_>, status: &Status) -> Vec<Row> {
                     reading.rows,
                     reading.bytes,
                     reading.rejected,
+                    whole(reading.rows_per_second),
+                    reading.lag_rows,
+                    reading.queued_bytes,
                     reading.completed_epoch.map(|epoch| epoch.0),
+                    reading.stalled.clone(),
                     reading.error.clone(),
                 ]);
                 rows.push(row);
@@ -194,7 +225,7 @@ fn stages(view: &View<'_>, status: &Status) -> Vec<Row> {
             if rows.len() == before {
                 let mut row = place;
                 row.extend([Cell::Null, Cell::Null, Cell::from("planned")]);
-                row.extend(std::iter::repeat_n(Cell::Null, 5));
+                row.extend(std::iter::repeat_n(Cell::Null, 9));
                 rows.push(row);
             }
         }
@@ -212,6 +243,9 @@ fn splits(view: &View<'_>, status: &Status) -> Vec<Row> {
             split.phase.to_string(),
             split.position.clone(),
             split.bound.clone(),
+            split.latest.clone(),
+            split.lag_rows,
+            split.idle.map(|idle| u64::try_from(idle.as_millis()).unwrap_or(u64::MAX)),
         ]
     };
     status.splits.iter().map(split).collect()

@@ -74,7 +74,7 @@ pub(super) fn write_timestamp(unix_us: i64, out: &mut BytesMut) {
     }
 }
 
-/// Writes a `timestamptz` in the session's zone, with hours and minutes of the offset.
+/// Writes a `timestamptz` in the session's zone; of the offset, minutes and seconds only where it has any.
 pub(super) fn write_timestamptz(unix_us: i64, zone: Zone, out: &mut BytesMut) {
     let offset = zone.offset_seconds(unix_us);
     let local = unix_us.saturating_add(i64::from(offset) * US_PER_SECOND);
@@ -82,8 +82,15 @@ pub(super) fn write_timestamptz(unix_us: i64, zone: Zone, out: &mut BytesMut) {
     out.extend_from_slice(b" ");
     write_clock(local.rem_euclid(US_PER_DAY), out);
     let sign = if offset < 0 { '-' } else { '+' };
-    let minutes = offset.abs() / 60;
-    write!(out, "{sign}{:02}:{:02}", minutes / 60, minutes % 60).expect("a buffer takes all");
+    let (hours, minutes, seconds) =
+        (offset.abs() / 3600, offset.abs() / 60 % 60, offset.abs() % 60);
+    write!(out, "{sign}{hours:02}").expect("a buffer takes all");
+    if minutes != 0 || seconds != 0 {
+        write!(out, ":{minutes:02}").expect("a buffer takes all");
+    }
+    if seconds != 0 {
+        write!(out, ":{seconds:02}").expect("a buffer takes all");
+    }
     if before_christ {
         out.extend_from_slice(b" BC");
     }

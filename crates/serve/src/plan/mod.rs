@@ -25,7 +25,7 @@ use segue_types::UserError;
 use sqlparser::ast;
 
 pub(crate) use rewrite::{for_catalog_query, for_query, mentions_catalog};
-pub(crate) use snapshot::{Reading, SnapshotCell};
+pub(crate) use snapshot::{Reading, Returned, SnapshotCell};
 pub(crate) use state::{Identity, session_state};
 
 use crate::errors::user_error;
@@ -64,7 +64,8 @@ impl Planner {
         text: &str,
     ) -> Result<LogicalPlan, UserError> {
         let statement = DataFusionStatement::Statement(Box::new(statement));
-        self.state.statement_to_plan(statement).await.map_err(|error| user_error(&error, text))
+        let planned = threads::plan(Arc::clone(&self.state), statement).await;
+        planned.map_err(|error| user_error(&error, text))
     }
 
     /// The plan of a query.

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
@@ -48,6 +49,12 @@ impl TableProvider for StoredRelation {
     ) -> Result<Arc<dyn ExecutionPlan>, DataFusionError> {
         let reading = self.cell.get();
         let schema = Arc::clone(&self.object.schema);
+        if let Some(returned) =
+            reading.returned.as_ref().filter(|rows| rows.table == self.object.id)
+        {
+            let rows: Vec<RecordBatch> = returned.rows.to_vec();
+            return Ok(MemorySourceConfig::try_new_exec(&[rows], schema, projection.cloned())?);
+        }
         match reading.version(self.object.id) {
             Some(version) => {
                 let name = self.object.name.clone();

@@ -37,7 +37,20 @@ pub(crate) fn for_query(statement: Statement) -> Statement {
     ];
     let mut statement = rules.iter().fold(statement, |statement, rule| rule.rewrite(statement));
     segue_plan::dialect::rewrite(&mut statement);
+    let _: ControlFlow<()> = visit_expressions_mut(&mut statement, |expr| {
+        processing_time(expr);
+        ControlFlow::Continue(())
+    });
     statement
+}
+
+/// `proctime()` of a SELECT is the time of the statement.
+fn processing_time(expr: &mut Expr) {
+    if let Expr::Function(function) = expr
+        && function.name.to_string().eq_ignore_ascii_case("proctime")
+    {
+        function.name = ObjectName::from(vec![Ident::new("now")]);
+    }
 }
 
 /// A client's query on the catalogs as DataFusion reads it. Some are known by their text and are

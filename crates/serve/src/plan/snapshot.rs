@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use arrow::array::RecordBatch;
 use parking_lot::Mutex;
 
 use segue_types::ObjectId;
@@ -19,6 +20,15 @@ pub(crate) struct Reading {
     pub(crate) published: Arc<Published>,
     /// Read instead of the published one.
     pub(crate) locked: Option<(ObjectId, RelationVersion)>,
+    /// For RETURNING.
+    pub(crate) returned: Option<Returned>,
+}
+
+/// Rows that stand for a table: those that a statement has written.
+#[derive(Clone)]
+pub(crate) struct Returned {
+    pub(crate) table: ObjectId,
+    pub(crate) rows: Arc<Vec<RecordBatch>>,
 }
 
 impl Reading {
@@ -42,7 +52,7 @@ pub(crate) struct SnapshotCell {
 
 impl SnapshotCell {
     pub(crate) fn new(engine: Engine, identity: Identity) -> SnapshotCell {
-        let reading = Reading { published: engine.published(), locked: None };
+        let reading = Reading { published: engine.published(), locked: None, returned: None };
         let horizons = Arc::new(Horizons::new(engine.clone(), None));
         SnapshotCell {
             engine,

@@ -7,9 +7,11 @@ use std::sync::{Arc, LazyLock};
 
 use arrow::array::RecordBatch;
 use datafusion::common::{DataFusionError, Result};
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use datafusion::sql::parser::Statement as DataFusionStatement;
 use futures::StreamExt;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
@@ -40,6 +42,17 @@ impl Drop for Ender {
     fn drop(&mut self) {
         self.0.abort();
     }
+}
+
+/// Makes a logical plan. A large statement takes long, so it is planned on these threads too; whoever drops the
+/// future does not wait for it.
+pub(super) async fn plan(
+    state: Arc<SessionState>,
+    statement: DataFusionStatement,
+) -> Result<LogicalPlan> {
+    let task = THREADS.spawn(async move { state.statement_to_plan(statement).await });
+    let died = || DataFusionError::Internal("the planner's task has failed".to_owned());
+    task.await.map_err(|_| died())?
 }
 
 /// Starts a plan and gives its batches.

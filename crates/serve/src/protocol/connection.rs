@@ -9,6 +9,7 @@ use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
 use super::startup::{Started, start};
+use crate::activity::Activity;
 use crate::server::Shared;
 use crate::session::{Session, Transaction};
 use crate::wire::{Registration, Severity, Wire, WireError, error_response};
@@ -28,6 +29,7 @@ pub(crate) struct Client {
     pub(crate) wire: Wire,
     pub(crate) session: Session,
     pub(crate) registration: Registration,
+    pub(super) activity: Arc<Activity>,
     pub(crate) shutdown: CancellationToken,
     pub(super) sync: Sync,
 }
@@ -50,8 +52,15 @@ pub(crate) async fn serve_client(stream: TcpStream, shared: Arc<Shared>) {
     match start(&mut wire, &shared).await {
         Ok(Started::Session(session, registration)) => {
             let shutdown = shared.shutdown.clone();
-            let mut client =
-                Client { wire, session: *session, registration, shutdown, sync: Sync::Reading };
+            let _open = shared.activity.session();
+            let mut client = Client {
+                wire,
+                session: *session,
+                registration,
+                activity: Arc::clone(&shared.activity),
+                shutdown,
+                sync: Sync::Reading,
+            };
             let ended = client.run().await;
             tracing::debug!(pid = client.registration.pid, ?ended, "connection closed");
             farewell(&mut client.wire, ended).await;
@@ -151,6 +160,7 @@ impl Client {
     /// Tells the client that its statement failed.
     pub(super) fn fail(&mut self, error: &UserError) -> Result<(), Ending> {
         self.session.failed();
+        self.activity.failed();
         self.push(&error_response(Severity::Error, error))
     }
 }

@@ -4,6 +4,7 @@
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use segue_types::{SqlState, UserError};
 use tokio::sync::mpsc;
@@ -21,6 +22,7 @@ pub(super) struct Driver {
     pub(super) running: Running,
     notices: mpsc::Receiver<String>,
     timed_out: Arc<AtomicBool>,
+    began: Instant,
 }
 
 impl Driver {
@@ -53,7 +55,13 @@ impl Client {
             });
         }
         let running = Running { cancel, notices: sender, text: Arc::clone(text) };
-        Driver { running, notices, timed_out }
+        Driver { running, notices, timed_out, began: Instant::now() }
+    }
+
+    /// The statement has been run, and is counted.
+    pub(super) fn ran(&self, driver: &Driver) {
+        self.end(driver);
+        self.activity.ran(driver.began.elapsed());
     }
 
     /// The statement is over.

@@ -147,7 +147,7 @@ impl Client {
                 Ok(Ok(()))
             }
         };
-        self.end(&driver);
+        self.ran(&driver);
         Ok(answered?.map_err(|error| driver.told(error)))
     }
 

@@ -37,7 +37,7 @@ impl Client {
                     };
                     let mut driver = self.begin(&text);
                     let answered = self.simple_statement(call, &mut driver).await;
-                    self.end(&driver);
+                    self.ran(&driver);
                     if let Err(error) = answered? {
                         self.fail(&driver.told(error))?;
                         break;

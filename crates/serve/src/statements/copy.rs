@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch};
+use arrow::array::RecordBatch;
 use bytes::{BufMut, BytesMut};
 use segue_catalog::Object;
 use segue_formats::{CopyDecoder, CopyTextOptions, CsvOptions, Header};
@@ -10,6 +10,7 @@ use segue_types::{SqlState, UserError};
 use sqlparser::ast::{self, CopySource, CopyTarget, SelectItem, SetExpr, Statement};
 
 use super::copy_layout::Layout;
+use super::defaults::Defaults;
 use super::{Call, insert, query, target};
 use crate::encode::{Rows, Style};
 use crate::outcome::{Outcome, RowStream};
@@ -140,8 +141,7 @@ impl CopyIn {
                 .with_detail(format!("One COPY may hold {COPY_BYTES_MAX} bytes."))
                 .with_hint("Copy in several parts."));
         }
-        let columns: Vec<ArrayRef> = batch.columns().to_vec();
-        self.batches.push(target::rows(&self.object, &self.columns, &columns, batch.num_rows())?);
+        self.batches.push(batch);
         Ok(())
     }
 
@@ -154,7 +154,15 @@ impl CopyIn {
         self.decoder.end().map_err(|error| self.malformed(&error))?;
         self.cut()?;
         let count = self.batches.iter().map(RecordBatch::num_rows).sum();
-        insert::write(session, &self.object, self.batches, running).await?;
+        let defaults = Defaults::of(&self.object)?;
+        let mut batches = Vec::with_capacity(self.batches.len());
+        for batch in &self.batches {
+            let (given, columns) = (&self.columns, batch.columns());
+            let rows =
+                defaults.rows(session, &self.object, given, columns, batch.num_rows(), running);
+            batches.push(rows.await?);
+        }
+        insert::write(session, &self.object, batches, running).await?;
         Ok(count)
     }
 

@@ -14,6 +14,9 @@ pub(super) async fn execute(
     call: &Call,
     running: &Running,
 ) -> Result<Outcome, UserError> {
+    if let Statement::CreateTable(create) = call.statement.as_ref() {
+        super::defaults::check(session, create, running).await?;
+    }
     let statement = call.statement.as_ref().clone();
     let tag = tag(&statement);
     let context = StatementContext {
@@ -25,7 +28,8 @@ pub(super) async fn execute(
     // A task of its own: it must come to its end even if this connection's task does not.
     let task = tokio::spawn(async move { engine.execute(statement, &context).await });
     match task.await {
-        Ok(result) => result?,
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => return Err(placed(session, call, running, error).await),
         Err(error) => {
             tracing::error!(%error, "a statement's task failed");
             return Err(UserError::internal("the statement failed for an internal reason"));
@@ -33,6 +37,25 @@ pub(super) async fn execute(
     }
     session.wrote();
     Ok(Outcome::Done(tag))
+}
+
+/// An error in a view's query with its place. The engine plans without the client's text; planned with it as a SELECT,
+/// the same mistake is found again where it stands.
+async fn placed(session: &Session, call: &Call, running: &Running, error: UserError) -> UserError {
+    let view = match call.statement.as_ref() {
+        Statement::CreateView(view) | Statement::CreateMaterializedView(view) => view,
+        _ => return error,
+    };
+    if error.offset.is_some() {
+        return error;
+    }
+    let query = view.query.tree.as_ref().clone();
+    match session.planner.plan_query(query, &running.text).await {
+        Err(UserError { offset: Some(offset), message, .. }) if message == error.message => {
+            error.at(offset)
+        }
+        _ => error,
+    }
 }
 
 fn tag(statement: &Statement) -> String {

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use arrow::datatypes::Fields;
 use segue_catalog::Object;
 use segue_types::{SqlState, UserError};
 use sqlparser::ast::{self, FromTable, SetExpr, TableFactor, TableWithJoins};
 
 use super::parameters::{self, Types};
+use super::returning::Returning;
 use super::target::{self, refuse, removed};
 use super::{Call, insert, query};
 use crate::backend::{Changes, chunks};
@@ -19,13 +21,13 @@ use crate::session::{Running, Session};
 struct Delete {
     object: Arc<Object>,
     query: ast::Query,
+    returning: Option<Returning>,
 }
 
 fn resolve(session: &Session, delete: &ast::Delete) -> Result<Delete, UserError> {
-    refuse(delete.returning.is_some(), "RETURNING")?;
     refuse(delete.using.is_some(), "DELETE … USING")?;
     let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &delete.from;
-    let [table @ TableWithJoins { relation: TableFactor::Table { name, .. }, .. }] =
+    let [table @ TableWithJoins { relation: TableFactor::Table { name, alias, .. }, .. }] =
         from.as_slice()
     else {
         return Err(UserError::new(SqlState::SYNTAX_ERROR, "DELETE needs one table"));
@@ -36,7 +38,8 @@ fn resolve(session: &Session, delete: &ast::Delete) -> Result<Delete, UserError>
         select.from = vec![table.clone()];
         select.selection.clone_from(&delete.selection);
     }
-    Ok(Delete { object, query })
+    let returning = Returning::of(delete.returning.as_ref(), name, alias.as_ref());
+    Ok(Delete { object, query, returning })
 }
 
 /// The types of a DELETE's parameters.
@@ -45,11 +48,16 @@ pub(super) async fn prepare(
     delete: &ast::Delete,
     running: &Running,
     client_oids: &[u32],
-) -> Result<Vec<Parameter>, UserError> {
+) -> Result<(Vec<Parameter>, Option<Fields>), UserError> {
     let delete = resolve(session, delete)?;
     let statement = query::rewritten(&delete.query, "");
     let (text, known) = (&running.text, Types::new());
-    Ok(parameters::plan(&session.planner, statement, text, client_oids, &known).await?.0)
+    let planned = parameters::plan(&session.planner, statement, text, client_oids, &known).await?;
+    let fields = match &delete.returning {
+        None => None,
+        Some(returning) => Some(returning.fields(session, running).await?),
+    };
+    Ok((planned.0, fields))
 }
 
 /// Runs a DELETE under the table's write lock.
@@ -60,10 +68,14 @@ pub(super) async fn execute(
     running: &Running,
 ) -> Result<Outcome, UserError> {
     let delete = resolve(session, delete)?;
+    if let Some(returning) = &delete.returning {
+        // A mistake in the list must not leave the rows behind.
+        returning.fields(session, running).await?;
+    }
     let writer = session.engine.table(delete.object.id).await?;
     let published = session.engine.published();
     let locked = Some((delete.object.id, writer.version().clone()));
-    session.planner.read(Reading { published, locked });
+    session.planner.read(Reading { published, locked, returned: None });
 
     let text = &running.text;
     let statement = query::rewritten(&delete.query, "");
@@ -72,10 +84,14 @@ pub(super) async fn execute(
     let batches = insert::collect(session.planner.run(&plan, running).await?, running).await?;
     let all: Vec<usize> = (0..delete.object.schema.fields().len()).collect();
     let mut changes: Vec<Changes> = Vec::new();
+    let mut gone = Vec::new();
     let mut count = 0;
     for batch in batches.iter().filter(|batch| batch.num_rows() > 0) {
         count += batch.num_rows();
         let rows = target::rows(&delete.object, &all, batch.columns(), batch.num_rows())?;
+        if delete.returning.is_some() {
+            gone.push(rows.clone());
+        }
         changes.push(removed(&delete.object, rows));
     }
     if count > 0 {
@@ -83,6 +99,9 @@ pub(super) async fn execute(
         writer.write(changes).await?;
     }
     session.wrote();
+    if let Some(returning) = &delete.returning {
+        return returning.rows(session, &delete.object, gone, "DELETE", running).await;
+    }
     Ok(Outcome::Done(format!("DELETE {count}")))
 }
 

@@ -5,13 +5,16 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::compute::can_cast_types;
+use arrow::datatypes::{DataType, Field, Fields};
 use datafusion::common::{ExprSchema, ScalarValue};
 use datafusion::logical_expr::{ExprSchemable, LogicalPlan, LogicalPlanBuilder, col};
 use segue_catalog::Object;
 use segue_types::{SqlState, SqlType, UserError, sql_type_of};
 use sqlparser::ast::{self, Expr, SetExpr, TableObject, UnaryOperator, Value};
 
+use super::defaults::Defaults;
 use super::parameters::{self, Types, placeholder};
+use super::returning::Returning;
 use super::target::{self, added, column_type, refuse};
 use super::{Call, query};
 use crate::errors::user_error;
@@ -26,10 +29,18 @@ struct Target {
     columns: Vec<usize>,
     /// How many columns the statement names; each must get a value.
     named: usize,
+    defaults: Defaults,
+    returning: Option<Returning>,
+}
+
+/// Columns that a statement gives values.
+struct Given {
+    columns: Vec<usize>,
+    arrays: Vec<ArrayRef>,
+    count: usize,
 }
 
 fn resolve(session: &Session, insert: &ast::Insert) -> Result<Target, UserError> {
-    refuse(insert.returning.is_some(), "RETURNING")?;
     refuse(insert.on.is_some(), "ON CONFLICT in INSERT").map_err(|error| {
         error.with_hint("Say ON CONFLICT in CREATE TABLE; a PRIMARY KEY overwrites by default.")
     })?;
@@ -45,7 +56,9 @@ fn resolve(session: &Session, insert: &ast::Insert) -> Result<Target, UserError>
         .filter_map(|name| name.0.last().and_then(|part| part.as_ident()).map(target::folded))
         .collect();
     let columns = target::columns(&object, &names)?;
-    Ok(Target { object, columns, named: names.len() })
+    let defaults = Defaults::of(&object)?;
+    let returning = Returning::of(insert.returning.as_ref(), name, None);
+    Ok(Target { object, columns, named: names.len(), defaults, returning })
 }
 
 /// The types of an INSERT's parameters: a placeholder that is a whole value has its column's.
@@ -54,9 +67,13 @@ pub(super) async fn prepare(
     insert: &ast::Insert,
     running: &Running,
     client_oids: &[u32],
-) -> Result<Vec<Parameter>, UserError> {
+) -> Result<(Vec<Parameter>, Option<Fields>), UserError> {
     let target = resolve(session, insert)?;
-    let Some(source) = &insert.source else { return Ok(Vec::new()) };
+    let fields = match &target.returning {
+        None => None,
+        Some(returning) => Some(returning.fields(session, running).await?),
+    };
+    let Some(source) = &insert.source else { return Ok((Vec::new(), fields)) };
     let mut known = Types::new();
     let mut note = |exprs: &mut dyn Iterator<Item = &Expr>| {
         for (expr, column) in exprs.zip(&target.columns) {
@@ -77,12 +94,12 @@ pub(super) async fn prepare(
         _ => {}
     }
     let statement =
-        query::rewritten(&cast_values(without_defaults(source), &target), &running.text);
+        query::rewritten(&cast_values(without_defaults(source, &target), &target), &running.text);
     let mut typed = statement.clone();
     parameters::with_types(&mut typed, &known);
     let planned =
         parameters::plan(&session.planner, typed, &running.text, client_oids, &known).await?;
-    Ok(planned.0)
+    Ok((planned.0, fields))
 }
 
 /// Runs an INSERT.
@@ -93,15 +110,28 @@ pub(super) async fn execute(
     running: &Running,
 ) -> Result<Outcome, UserError> {
     let target = resolve(session, insert)?;
-    let batches = match &insert.source {
-        None => vec![target::rows(&target.object, &[], &[], 1)?],
+    if let Some(returning) = &target.returning {
+        // A mistake in the list must not leave the rows behind.
+        returning.fields(session, running).await?;
+    }
+    let given = match &insert.source {
+        None => vec![Given { columns: Vec::new(), arrays: Vec::new(), count: 1 }],
         Some(source) => match literal_rows(&target, source, &call.parameters)? {
-            Some(batch) => vec![batch],
+            Some(given) => vec![given],
             None => query_rows(session, &target, source, call, running).await?,
         },
     };
+    let mut batches = Vec::with_capacity(given.len());
+    for Given { columns, arrays, count } in &given {
+        let (object, defaults) = (&target.object, &target.defaults);
+        batches.push(defaults.rows(session, object, columns, arrays, *count, running).await?);
+    }
     let count: usize = batches.iter().map(RecordBatch::num_rows).sum();
+    let written = if target.returning.is_some() { batches.clone() } else { Vec::new() };
     write(session, &target.object, batches, running).await?;
+    if let Some(returning) = &target.returning {
+        return returning.rows(session, &target.object, written, "INSERT 0", running).await;
+    }
     Ok(Outcome::Done(format!("INSERT 0 {count}")))
 }
 
@@ -130,13 +160,14 @@ fn literal_rows(
     target: &Target,
     source: &ast::Query,
     parameters: &[ScalarValue],
-) -> Result<Option<RecordBatch>, UserError> {
+) -> Result<Option<Given>, UserError> {
     let SetExpr::Values(values) = source.body.as_ref() else { return Ok(None) };
     if source.with.is_some() || source.order_by.is_some() || source.limit_clause.is_some() {
         return Ok(None);
     }
     for row in &values.rows {
         check_width(row.len(), target)?;
+        check_booleans(row, target)?;
     }
     let width = values.rows.first().map_or(0, |row| row.len());
     let given = &target.columns[..width];
@@ -144,6 +175,9 @@ fn literal_rows(
     for (place, column) in given.iter().enumerate() {
         let ty = column_type(&target.object.schema, *column);
         let exprs = values.rows.iter().map(|row| &row[place]);
+        if target.defaults.has(*column) && exprs.clone().any(is_default) {
+            return Ok(None);
+        }
         let texts: Option<Vec<Option<String>>> =
             exprs.clone().map(|expr| literal_text(expr, &ty)).collect();
         match texts {
@@ -157,7 +191,48 @@ fn literal_rows(
             },
         }
     }
-    target::rows(&target.object, given, &columns, values.rows.len()).map(Some)
+    Ok(Some(Given { columns: given.to_vec(), arrays: columns, count: values.rows.len() }))
+}
+
+/// PostgreSQL assigns a boolean to a column of no other type than text; a cast would.
+fn check_booleans(row: &[Expr], target: &Target) -> Result<(), UserError> {
+    for (expr, column) in row.iter().zip(&target.columns) {
+        let wanted = target.object.schema.field(*column);
+        if is_boolean(expr) && !takes_boolean(wanted.data_type()) {
+            return Err(mismatch(wanted, &Field::new("", DataType::Boolean, true)));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the form of an expression shows that it is a boolean.
+fn is_boolean(expr: &Expr) -> bool {
+    use ast::BinaryOperator::{And, Eq, Gt, GtEq, Lt, LtEq, NotEq, Or};
+    match expr {
+        Expr::Value(value) => matches!(value.value, Value::Boolean(_)),
+        Expr::Nested(inner) => is_boolean(inner),
+        Expr::UnaryOp { op, .. } => *op == UnaryOperator::Not,
+        Expr::BinaryOp { op, .. } => matches!(op, And | Eq | Gt | GtEq | Lt | LtEq | NotEq | Or),
+        Expr::IsNull(_)
+        | Expr::IsNotNull(_)
+        | Expr::IsTrue(_)
+        | Expr::IsFalse(_)
+        | Expr::Between { .. }
+        | Expr::InList { .. }
+        | Expr::Like { .. }
+        | Expr::ILike { .. }
+        | Expr::Exists { .. } => true,
+        _ => false,
+    }
+}
+
+/// Whether a value of one type may be written to a column of another.
+pub(super) fn can_assign(found: &DataType, wanted: &DataType) -> bool {
+    can_cast_types(found, wanted) && (found != &DataType::Boolean || takes_boolean(wanted))
+}
+
+fn takes_boolean(wanted: &DataType) -> bool {
+    matches!(wanted, DataType::Boolean | DataType::Utf8)
 }
 
 /// A column of literals and parameters mixed.
@@ -227,13 +302,15 @@ fn is_default(expr: &Expr) -> bool {
         if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("default"))
 }
 
-/// DEFAULT is NULL: columns have no other default.
-fn without_defaults(source: &ast::Query) -> ast::Query {
+/// DEFAULT as the expression that it stands for.
+fn without_defaults(source: &ast::Query, target: &Target) -> ast::Query {
     let mut source = source.clone();
     if let SetExpr::Values(values) = source.body.as_mut() {
-        for expr in values.rows.iter_mut().flat_map(|row| row.iter_mut()) {
-            if is_default(expr) {
-                *expr = Expr::value(Value::Null);
+        for row in &mut values.rows {
+            for (expr, column) in row.iter_mut().zip(&target.columns) {
+                if is_default(expr) {
+                    *expr = target.defaults.expression(*column);
+                }
             }
         }
     }
@@ -246,14 +323,53 @@ fn cast_values(mut source: ast::Query, target: &Target) -> ast::Query {
         for row in &mut values.rows {
             for (expr, column) in row.iter_mut().zip(&target.columns) {
                 let ty = column_type(&target.object.schema, *column);
-                // No cast names a struct; its literals are read as they are.
-                if !matches!(ty, SqlType::Struct(_)) {
-                    parameters::cast(expr, &ty);
-                }
+                assign(expr, &ty);
             }
         }
     }
     source
+}
+
+/// Makes an expression one of the column's type. No cast names a struct: `row(…)` gets its member names instead, and
+/// other expressions of that type are read as they are.
+fn assign(expr: &mut Expr, ty: &SqlType) {
+    let SqlType::Struct(members) = ty else { return parameters::cast(expr, ty) };
+    let values: Vec<Expr> = match expr {
+        Expr::Tuple(values) => values.clone(),
+        Expr::Function(function) if function.name.to_string().eq_ignore_ascii_case("row") => {
+            match row_arguments(function) {
+                Some(values) => values,
+                None => return,
+            }
+        }
+        _ => return,
+    };
+    if values.len() != members.len() {
+        return;
+    }
+    let named = members.iter().zip(values).flat_map(|((name, ty), mut value)| {
+        assign(&mut value, ty);
+        [Expr::value(Value::SingleQuotedString(name.clone())), value]
+    });
+    let mut call = target::skeleton("SELECT named_struct(1)");
+    let SetExpr::Select(select) = call.body.as_mut() else { return };
+    if let Some(ast::SelectItem::UnnamedExpr(Expr::Function(function))) =
+        select.projection.first_mut()
+        && let ast::FunctionArguments::List(list) = &mut function.args
+    {
+        let argument = |value| ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(value));
+        list.args = named.map(argument).collect();
+        *expr = Expr::Function(function.clone());
+    }
+}
+
+fn row_arguments(function: &ast::Function) -> Option<Vec<Expr>> {
+    let ast::FunctionArguments::List(list) = &function.args else { return None };
+    let plain = |argument: &ast::FunctionArg| match argument {
+        ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(value)) => Some(value.clone()),
+        _ => None,
+    };
+    list.args.iter().map(plain).collect()
 }
 
 async fn query_rows(
@@ -262,9 +378,10 @@ async fn query_rows(
     source: &ast::Query,
     call: &Call,
     running: &Running,
-) -> Result<Vec<RecordBatch>, UserError> {
+) -> Result<Vec<Given>, UserError> {
     let text = &running.text;
-    let statement = query::rewritten(&cast_values(without_defaults(source), target), &call.source);
+    let statement =
+        query::rewritten(&cast_values(without_defaults(source, target), target), &call.source);
     let values = &call.parameters;
     let plan = parameters::plan_with_values(&session.planner, statement, text, values).await?;
     let width = plan.schema().fields().len();
@@ -273,10 +390,12 @@ async fn query_rows(
     let plan = cast_columns(plan, &target.object, given, text)?;
     let stream = session.planner.run(&plan, running).await?;
     let batches = collect(stream, running).await?;
-    batches
-        .iter()
-        .map(|batch| target::rows(&target.object, given, batch.columns(), batch.num_rows()))
-        .collect()
+    let given = |batch: &RecordBatch| Given {
+        columns: given.to_vec(),
+        arrays: batch.columns().to_vec(),
+        count: batch.num_rows(),
+    };
+    Ok(batches.iter().map(given).collect())
 }
 
 /// All batches of a stream, unless the statement is cancelled.
@@ -320,7 +439,7 @@ pub(super) fn cast_columns(
     for (column, place) in plan.schema().columns().into_iter().zip(given) {
         let wanted = object.schema.field(*place);
         let found = plan.schema().field_from_column(&column).map_err(|e| user_error(&e, text))?;
-        if !can_cast_types(found.data_type(), wanted.data_type()) {
+        if !can_assign(found.data_type(), wanted.data_type()) {
             return Err(mismatch(wanted, found));
         }
         let cast = col(column).cast_to(wanted.data_type(), plan.schema());
@@ -333,10 +452,7 @@ pub(super) fn cast_columns(
         .map_err(|error| user_error(&error, text))
 }
 
-pub(super) fn mismatch(
-    wanted: &arrow::datatypes::Field,
-    found: &arrow::datatypes::Field,
-) -> UserError {
+pub(super) fn mismatch(wanted: &Field, found: &Field) -> UserError {
     let name = |field| {
         sql_type_of(field).map_or_else(|| field.data_type().to_string(), |ty| ty.to_string())
     };

@@ -19,7 +19,7 @@ pub(super) async fn show(session: &Session, show: &Show) -> Result<Outcome, User
         Shown::Tables => Ok(names(session, show, RelationKind::Table)),
         Shown::Views => Ok(names(session, show, RelationKind::View)),
         Shown::MaterializedViews => Ok(names(session, show, RelationKind::MaterializedView)),
-        Shown::Stages => stages(session, show),
+        Shown::Stages => stages(session, show).await,
         Shown::Jobs => jobs(session).await,
         Shown::Create(kind, name) => create(session, *kind, name.as_str()),
     }
@@ -65,7 +65,8 @@ fn names(session: &Session, show: &Show, kind: RelationKind) -> Outcome {
     table("SHOW", &[("Name", names)])
 }
 
-fn stages(session: &Session, show: &Show) -> Result<Outcome, UserError> {
+async fn stages(session: &Session, show: &Show) -> Result<Outcome, UserError> {
+    let status = session.engine.status_with_latest().await?;
     let reading = session.planner.reading();
     let catalog = &reading.published.catalog;
     let mut objects: Vec<_> = match &show.from {
@@ -76,9 +77,16 @@ fn stages(session: &Session, show: &Show) -> Result<Outcome, UserError> {
         None => catalog.iter().collect(),
     };
     objects.sort_by(|a, b| a.name.cmp(&b.name));
-    let mut columns: [Vec<String>; 6] = Default::default();
+    let mut columns: [Vec<String>; 9] = Default::default();
     for object in objects {
-        for stage in object.stages().iter().filter(|stage| is_wanted(show, &stage.name)) {
+        let stages = object.stages().iter().enumerate();
+        for (index, stage) in stages.filter(|(_, stage)| is_wanted(show, &stage.name)) {
+            let readings = || {
+                let of_stage = |reading: &&crate::backend::StageStatus| {
+                    reading.source == object.id && usize::from(reading.index) == index
+                };
+                status.stages.iter().filter(of_stage)
+            };
             columns[0].push(object.name.clone());
             columns[1].push(stage.name.clone());
             columns[2].push(stage.connector.clone());
@@ -86,9 +94,20 @@ fn stages(session: &Session, show: &Show) -> Result<Outcome, UserError> {
             columns[4].push(stage.semantics.to_string());
             let continuity = stage.continuity.map(|continuity| continuity.to_string());
             columns[5].push(continuity.unwrap_or_default());
+            let mut states: Vec<&str> = readings()
+                .map(|r| if r.stalled.is_some() { "stalled" } else { &r.phase })
+                .collect();
+            states.sort_unstable();
+            states.dedup();
+            let states = states.join(", ");
+            columns[6].push(if states.is_empty() { "planned".to_owned() } else { states });
+            columns[7].push(readings().map(|r| r.rows).max().unwrap_or(0).to_string());
+            let lag = readings().filter_map(|r| r.lag_rows).max();
+            columns[8].push(lag.map_or_else(String::new, |lag| lag.to_string()));
         }
     }
-    let [sources, stages, connectors, boundedness, semantics, continuity] = columns;
+    let [sources, stages, connectors, boundedness, semantics, continuity, states, read, lag] =
+        columns;
     Ok(table(
         "SHOW",
         &[
@@ -98,6 +117,9 @@ fn stages(session: &Session, show: &Show) -> Result<Outcome, UserError> {
             ("Boundedness", boundedness),
             ("Rows", semantics),
             ("Continuity", continuity),
+            ("State", states),
+            ("Read", read),
+            ("Lag", lag),
         ],
     ))
 }

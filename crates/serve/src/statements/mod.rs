@@ -6,6 +6,7 @@ mod copy;
 mod copy_layout;
 mod cursor;
 mod ddl;
+mod defaults;
 mod delete;
 mod describe;
 mod explain;
@@ -15,9 +16,11 @@ mod lookup;
 mod parameters;
 mod prepared;
 mod query;
+mod returning;
 mod set;
 mod show;
 mod target;
+mod tolerated;
 mod transaction;
 mod update;
 
@@ -55,6 +58,8 @@ pub(crate) async fn execute(
     session.begin_statement();
     match call.statement.as_ref() {
         Statement::Sql(statement) => execute_sql(session, statement, &call, running).await,
+        Statement::CreateIndex(index) => tolerated::create_index(session, index, running),
+        Statement::DropIndex(index) => Ok(tolerated::drop_index(index, running)),
         Statement::Show(show) => listing::show(session, show).await,
         Statement::Describe(describe) => describe::describe(session, describe).await,
         Statement::Explain(explain) => explain::own(session, explain),
@@ -84,7 +89,7 @@ async fn execute_sql(
         ast::Statement::Delete(delete) => delete::execute(session, delete, call, running).await,
         ast::Statement::Truncate(truncate) => delete::truncate(session, truncate, running).await,
         ast::Statement::Copy { .. } => copy::execute(session, statement, call, running).await,
-        ast::Statement::Set(set) => set::set(session, set),
+        ast::Statement::Set(set) => set::set(session, set, running),
         ast::Statement::Reset(reset) => set::reset(session, reset),
         ast::Statement::ShowVariable { variable } => show::variable(session, variable),
         ast::Statement::StartTransaction { .. }
@@ -109,7 +114,10 @@ async fn execute_sql(
         ast::Statement::NOTIFY { .. } => Ok(Outcome::done("NOTIFY")),
         ast::Statement::Analyze(_) => Ok(Outcome::done("ANALYZE")),
         ast::Statement::Vacuum(_) => Ok(Outcome::done("VACUUM")),
-        other => Err(unsupported(other)),
+        other => match tolerated::namespace(other, running) {
+            Some(outcome) => outcome,
+            None => Err(unsupported(other)),
+        },
     }
 }
 
@@ -181,13 +189,13 @@ async fn describe_call(
                 Ok((parameters, Some(fields)))
             }
             ast::Statement::Insert(insert) => {
-                Ok((insert::prepare(session, insert, running, client_oids).await?, None))
+                insert::prepare(session, insert, running, client_oids).await
             }
             ast::Statement::Update(update) => {
-                Ok((update::prepare(session, update, running, client_oids).await?, None))
+                update::prepare(session, update, running, client_oids).await
             }
             ast::Statement::Delete(delete) => {
-                Ok((delete::prepare(session, delete, running, client_oids).await?, None))
+                delete::prepare(session, delete, running, client_oids).await
             }
             ast::Statement::Fetch { name, .. } => {
                 Ok((Vec::new(), Some(cursor::fields(session, &name.value)?)))

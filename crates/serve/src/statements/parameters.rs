@@ -11,8 +11,6 @@ use datafusion::logical_expr::expr::Placeholder;
 use datafusion::prelude::Expr as PlanExpr;
 use segue_types::{SqlState, SqlType, UserError, sql_type_of};
 use sqlparser::ast::{self, CastKind, Expr, LimitClause, Value, VisitMut, VisitorMut};
-use sqlparser::dialect::PostgreSqlDialect;
-use sqlparser::parser::Parser;
 
 use crate::errors::user_error;
 use crate::plan::Planner;
@@ -62,11 +60,7 @@ pub(super) fn cast(expr: &mut Expr, ty: &SqlType) {
 
 /// A type as the parser writes it.
 fn ast_type(ty: &SqlType) -> ast::DataType {
-    let text = ty.to_string();
-    Parser::new(&PostgreSqlDialect {})
-        .try_with_sql(&text)
-        .and_then(|mut parser| parser.parse_data_type())
-        .unwrap_or(ast::DataType::Text)
+    segue_sql::parse_data_type(&ty.to_string()).map_or(ast::DataType::Text, |ty| *ty.tree)
 }
 
 /// LIMIT and OFFSET take whole numbers, which the planner does not infer. Collects the placeholders there.

@@ -21,6 +21,28 @@ pub(super) async fn prepare(
     running: &Running,
     client_oids: &[u32],
 ) -> Result<(Vec<Parameter>, Fields), UserError> {
+    unless_canceled(running, described(session, query, call, running, client_oids)).await
+}
+
+/// Planning alone can take long, too.
+async fn unless_canceled<T>(
+    running: &Running,
+    work: impl Future<Output = Result<T, UserError>>,
+) -> Result<T, UserError> {
+    tokio::select! {
+        biased;
+        () = running.cancel.cancelled() => Err(crate::errors::canceled()),
+        result = work => result,
+    }
+}
+
+async fn described(
+    session: &Session,
+    query: &ast::Query,
+    call: &Call,
+    running: &Running,
+    client_oids: &[u32],
+) -> Result<(Vec<Parameter>, Fields), UserError> {
     if let Some((types, fields)) = lookup::describe(&session.planner.reading(), query) {
         return Ok((parameters::agree(&types, client_oids), fields));
     }
@@ -62,6 +84,15 @@ pub(super) async fn start(
     call: &Call,
     running: &Running,
 ) -> Result<RowStream, UserError> {
+    unless_canceled(running, started(session, query, call, running)).await
+}
+
+async fn started(
+    session: &Session,
+    query: &ast::Query,
+    call: &Call,
+    running: &Running,
+) -> Result<RowStream, UserError> {
     let version = session.planner.reading().published.catalog.version();
     let text = &running.text;
     let plan = match call.plan.get(version) {
@@ -79,12 +110,7 @@ pub(super) async fn start(
         }
     };
     let schema = columns::named(query, plan.schema().as_arrow());
-    let running_plan = session.planner.run(&plan, running);
-    let stream = tokio::select! {
-        biased;
-        () = running.cancel.cancelled() => return Err(crate::errors::canceled()),
-        stream = running_plan => stream?,
-    };
+    let stream = session.planner.run(&plan, running).await?;
     Ok(RowStream::of_query(schema, stream.boxed(), Arc::clone(text)))
 }
 

@@ -6,13 +6,22 @@ use sqlparser::ast::{
 };
 
 use crate::outcome::Outcome;
-use crate::session::Session;
+use crate::session::{Running, Session};
+use crate::settings::is_without_effect;
 
 /// Runs SET.
-pub(super) fn set(session: &mut Session, set: &Set) -> Result<Outcome, UserError> {
+pub(super) fn set(
+    session: &mut Session,
+    set: &Set,
+    running: &Running,
+) -> Result<Outcome, UserError> {
     match set {
         Set::SingleAssignment { variable, values, .. } => {
-            assign(session, &setting_name(variable), values)?;
+            let name = setting_name(variable);
+            assign(session, &name, values)?;
+            if is_without_effect(&name) {
+                running.notice(format!("setting \"{name}\" is accepted and has no effect"));
+            }
         }
         Set::SetTimeZone { value, .. } => {
             assign(session, "timezone", std::slice::from_ref(value))?;

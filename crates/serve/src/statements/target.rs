@@ -7,8 +7,6 @@ use arrow::datatypes::SchemaRef;
 use segue_catalog::{Mutability, Object, ObjectKind, OnConflict, RelationKind};
 use segue_types::{Op, SqlState, SqlType, UserError, nearest, sql_type_of};
 use sqlparser::ast;
-use sqlparser::dialect::PostgreSqlDialect;
-use sqlparser::parser::Parser;
 
 use crate::backend::{Changes, Ops};
 use crate::encode::{Column, Style, to_text};
@@ -205,9 +203,7 @@ pub(super) fn removed(object: &Object, rows: RecordBatch) -> Changes {
 
 /// A query of our own making, to be filled in.
 pub(super) fn skeleton(text: &'static str) -> ast::Query {
-    let mut parser =
-        Parser::new(&PostgreSqlDialect {}).try_with_sql(text).expect("our own text has tokens");
-    *parser.parse_query().expect("our own text is a query")
+    *segue_sql::parse_query(text).expect("our own text is a query").tree
 }
 
 /// Refuses a clause by its name.

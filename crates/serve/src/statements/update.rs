@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch};
-use arrow::compute::can_cast_types;
+use arrow::datatypes::Fields;
 use datafusion::common::ExprSchema;
 use datafusion::logical_expr::{ExprSchemable, LogicalPlan, LogicalPlanBuilder, col};
 use datafusion::prelude::Expr as PlanExpr;
 use segue_catalog::Object;
 use segue_types::{SqlState, UserError};
-use sqlparser::ast::{
-    self, AssignmentTarget, Expr, Ident, SelectItem, SetExpr, TableFactor, Value,
-};
+use sqlparser::ast::{self, AssignmentTarget, Expr, Ident, SelectItem, SetExpr, TableFactor};
 
+use super::defaults::Defaults;
 use super::parameters::{self, Types, placeholder};
+use super::returning::Returning;
 use super::target::{self, column_type, refuse, removed, replaced};
 use super::{Call, insert, query};
 use crate::backend::Changes;
@@ -30,15 +30,15 @@ struct Update {
     query: ast::Query,
     /// Types of the placeholders that are a column's whole new value.
     known: Types,
+    returning: Option<Returning>,
 }
 
 fn resolve(session: &Session, update: &ast::Update) -> Result<Update, UserError> {
-    refuse(update.returning.is_some(), "RETURNING")?;
     refuse(
         update.from.is_some() || !update.table.joins.is_empty(),
         "UPDATE with more than one table",
     )?;
-    let TableFactor::Table { name, .. } = &update.table.relation else {
+    let TableFactor::Table { name, alias, .. } = &update.table.relation else {
         return Err(UserError::new(SqlState::SYNTAX_ERROR, "UPDATE needs a table"));
     };
     let object = target::changeable_table(session, name, "update")?;
@@ -68,18 +68,19 @@ fn resolve(session: &Session, update: &ast::Update) -> Result<Update, UserError>
             known.insert(number, column_type(&object.schema, column));
         }
         select.projection.push(SelectItem::ExprWithAlias {
-            expr: new_value(&assignment.value),
+            expr: new_value(&assignment.value, &object, column)?,
             alias: Ident::with_quote('"', format!("new {}", columns.len())),
         });
         columns.push(column);
     }
-    Ok(Update { object, columns, query, known })
+    let returning = Returning::of(update.returning.as_ref(), name, alias.as_ref());
+    Ok(Update { object, columns, query, known, returning })
 }
 
-fn new_value(value: &Expr) -> Expr {
+fn new_value(value: &Expr, object: &Object, column: usize) -> Result<Expr, UserError> {
     let is_default = matches!(value, Expr::Identifier(name)
         if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("default"));
-    if is_default { Expr::value(Value::Null) } else { value.clone() }
+    if is_default { Ok(Defaults::of(object)?.expression(column)) } else { Ok(value.clone()) }
 }
 
 /// The types of an UPDATE's parameters.
@@ -88,14 +89,18 @@ pub(super) async fn prepare(
     update: &ast::Update,
     running: &Running,
     client_oids: &[u32],
-) -> Result<Vec<Parameter>, UserError> {
+) -> Result<(Vec<Parameter>, Option<Fields>), UserError> {
     let update = resolve(session, update)?;
     let mut statement = query::rewritten(&update.query, "");
     parameters::with_types(&mut statement, &update.known);
     let text = &running.text;
     let planned =
         parameters::plan(&session.planner, statement, text, client_oids, &update.known).await?;
-    Ok(planned.0)
+    let fields = match &update.returning {
+        None => None,
+        Some(returning) => Some(returning.fields(session, running).await?),
+    };
+    Ok((planned.0, fields))
 }
 
 /// Runs an UPDATE under the table's write lock.
@@ -106,10 +111,14 @@ pub(super) async fn execute(
     running: &Running,
 ) -> Result<Outcome, UserError> {
     let update = resolve(session, update)?;
+    if let Some(returning) = &update.returning {
+        // A mistake in the list must not leave the rows behind.
+        returning.fields(session, running).await?;
+    }
     let writer = session.engine.table(update.object.id).await?;
     let published = session.engine.published();
     let locked = Some((update.object.id, writer.version().clone()));
-    session.planner.read(Reading { published, locked });
+    session.planner.read(Reading { published, locked, returned: None });
 
     let text = &running.text;
     let statement = query::rewritten(&update.query, "");
@@ -118,6 +127,7 @@ pub(super) async fn execute(
     let plan = cast_new_values(plan, &update, text)?;
     let batches = insert::collect(session.planner.run(&plan, running).await?, running).await?;
     let mut changes = Vec::new();
+    let mut written = Vec::new();
     let mut count = 0;
     for batch in batches.iter().filter(|batch| batch.num_rows() > 0) {
         count += batch.num_rows();
@@ -125,12 +135,18 @@ pub(super) async fn execute(
     }
     if count > 0 {
         let (gone, come): (Vec<_>, Vec<_>) = changes.into_iter().unzip();
+        if update.returning.is_some() {
+            written.extend(come.iter().map(|changes: &Changes| changes.rows.clone()));
+        }
         // All keys go before any comes: a row may take the key that another one leaves.
         let ordered = gone.into_iter().flatten().chain(come).collect();
         running.check()?;
         writer.write(ordered).await?;
     }
     session.wrote();
+    if let Some(returning) = &update.returning {
+        return returning.rows(session, &update.object, written, "UPDATE", running).await;
+    }
     Ok(Outcome::Done(format!("UPDATE {count}")))
 }
 
@@ -173,7 +189,7 @@ fn cast_new_values(
         }
         let wanted = update.object.schema.field(update.columns[place - width]);
         let found = plan.schema().field_from_column(&column).map_err(|e| user_error(&e, text))?;
-        if !can_cast_types(found.data_type(), wanted.data_type()) {
+        if !insert::can_assign(found.data_type(), wanted.data_type()) {
             return Err(insert::mismatch(wanted, found));
         }
         let cast = col(column).cast_to(wanted.data_type(), plan.schema());

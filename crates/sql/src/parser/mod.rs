@@ -8,6 +8,7 @@ mod create;
 mod cursor;
 mod depth;
 mod dialect;
+mod index;
 mod stage;
 mod types;
 mod verbs;
@@ -15,9 +16,11 @@ mod verbs;
 use std::ops::Range;
 
 use segue_types::SqlType;
+use sqlparser::ast;
+use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
-use crate::{Lines, ParseError, Statement, redact_url};
+use crate::{Foreign, Lines, ParseError, Statement, redact_url};
 use cursor::Cursor;
 pub use depth::STACK_BYTES;
 use dialect::SegueDialect;
@@ -68,6 +71,34 @@ pub fn parse_type(text: &str) -> Result<SqlType, ParseError> {
     let ty = types::sql_type(&mut cursor)?;
     cursor.expect_end()?;
     Ok(ty)
+}
+
+/// A query alone.
+pub fn parse_query(text: &str) -> Result<Foreign<ast::Query>, ParseError> {
+    parse_foreign(text, |parser| parser.parse_query().map(|query| *query))
+}
+
+/// An expression alone.
+pub fn parse_expression(text: &str) -> Result<Foreign<ast::Expr>, ParseError> {
+    parse_foreign(text, |parser| parser.parse_expr())
+}
+
+/// A type as sqlparser writes it, for trees that are made and not read.
+pub fn parse_data_type(text: &str) -> Result<Foreign<ast::DataType>, ParseError> {
+    parse_foreign(text, |parser| parser.parse_data_type())
+}
+
+fn parse_foreign<T>(
+    text: &str,
+    read: impl FnOnce(&mut Parser<'_>) -> Result<T, ParserError>,
+) -> Result<Foreign<T>, ParseError> {
+    let lines = Lines::new(text);
+    let tokens = tokenize(text, &lines)?;
+    depth::check(&tokens, &lines)?;
+    let mut cursor = Cursor::new(text, &lines, tokens, None);
+    let foreign = cursor.foreign(|parser| read(parser))?;
+    cursor.expect_end()?;
+    Ok(foreign)
 }
 
 fn tokenize(text: &str, lines: &Lines<'_>) -> Result<Vec<TokenWithSpan>, ParseError> {

@@ -3,7 +3,7 @@
 use segue_types::UserError;
 use sqlparser::tokenizer::Token;
 
-use super::{alter, create, cursor::Cursor};
+use super::{alter, create, cursor::Cursor, index};
 use crate::{
     CancelJob, Describe, Drop, DropBehavior, Explain, ExplainMode, ObjectKind, OnMissing,
     ParseError, Show, Shown, Statement, Wait,
@@ -16,6 +16,9 @@ pub(super) fn statement(cursor: &mut Cursor<'_>) -> Result<Statement, ParseError
     refuse_absent(cursor)?;
     if cursor.is_word(0, "CREATE") {
         if let Some(statement) = create::create(cursor)? {
+            return Ok(statement);
+        }
+        if let Some(statement) = index::create(cursor)? {
             return Ok(statement);
         }
     } else if let Some(statement) = verb(cursor)? {
@@ -81,6 +84,9 @@ pub(super) fn take_kind(cursor: &mut Cursor<'_>) -> Result<ObjectKind, ParseErro
 }
 
 fn drop_objects(cursor: &mut Cursor<'_>) -> Result<Option<Statement>, ParseError> {
+    if cursor.is_word(1, "INDEX") {
+        return index::drop(cursor).map(Some);
+    }
     if peek_kind(cursor, 1).is_none() {
         return Ok(None);
     }

@@ -132,3 +132,11 @@ ALTER SOURCE s SET colour = 5;
 --> ERROR 0A000 ALTER SOURCE … SET is not supported
 --> AT SET colour = 5;
 --> HINT Drop it and create it again.
+CREATE INDEX i ON t (a, b DESC); CREATE UNIQUE INDEX IF NOT EXISTS i ON public.t USING btree (lower(a)) INCLUDE (b) DISTRIBUTED BY (a); CREATE INDEX ON t (a) DISTRIBUTED BY a;
+--> ?
+DROP INDEX i; DROP INDEX IF EXISTS i, j CASCADE;
+--> ?
+CREATE INDEX i ON t;
+--> ?
+CREATE INDEX i;
+--> ?

@@ -31,7 +31,7 @@ pub(super) fn text(ty: &Type, raw: &[u8]) -> Result<String, Failure> {
         Type::DATE => date(i32::from_be_bytes(raw.try_into()?).into()),
         Type::TIME => time_of_day(i64::from_be_bytes(raw.try_into()?)),
         Type::TIMESTAMP => timestamp(i64::from_be_bytes(raw.try_into()?)),
-        Type::TIMESTAMPTZ => timestamp(i64::from_be_bytes(raw.try_into()?)) + "+00:00",
+        Type::TIMESTAMPTZ => timestamp(i64::from_be_bytes(raw.try_into()?)) + "+00",
         Type::INTERVAL => interval(raw)?,
         Type::RECORD => record(raw)?,
         _ => String::from_utf8(raw.to_vec())?,

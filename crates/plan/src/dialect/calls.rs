@@ -1,0 +1,146 @@
+//! Operators and functions that DataFusion does not have, or has under another name, as calls of those that it has.
+
+use sqlparser::ast::{
+    AccessExpr, ArrayElemTypeDef, BinaryOperator, DataType, Expr, Function, FunctionArg,
+    FunctionArgExpr, FunctionArguments, Ident, SetExpr, Subscript, TableFactor, TimezoneInfo,
+    UnaryOperator, Value,
+};
+
+use super::syntax::{call, cast_to, query};
+
+/// What an operator stands for.
+pub(super) fn operator(expr: &Expr) -> Option<Expr> {
+    match expr {
+        Expr::UnaryOp { op, expr } => unary(*op, expr),
+        Expr::BinaryOp { left, op, right } => {
+            let (left, right) = (left.as_ref().clone(), right.as_ref().clone());
+            binary(op, left, right)
+        }
+        // sqlparser takes the pattern of `substring(x from 'pattern')` for a place.
+        Expr::Substring { expr, substring_from: Some(from), substring_for: None, .. }
+            if is_text(from) =>
+        {
+            let groups = call("regexp_match", vec![expr.as_ref().clone(), from.as_ref().clone()]);
+            let first = Expr::value(Value::Number("1".to_owned(), false));
+            Some(Expr::CompoundFieldAccess {
+                root: Box::new(groups),
+                access_chain: vec![AccessExpr::Subscript(Subscript::Index { index: first })],
+            })
+        }
+        Expr::Identifier(name)
+            if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("localtimestamp") =>
+        {
+            let now = call("now", Vec::new());
+            Some(cast_to(now, DataType::Timestamp(None, TimezoneInfo::None)))
+        }
+        _ => None,
+    }
+}
+
+fn is_text(expr: &Expr) -> bool {
+    matches!(expr, Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_)))
+}
+
+fn unary(op: UnaryOperator, operand: &Expr) -> Option<Expr> {
+    let name = match op {
+        UnaryOperator::PGSquareRoot => "sqrt",
+        UnaryOperator::PGCubeRoot => "cbrt",
+        UnaryOperator::PGAbs => "abs",
+        UnaryOperator::BitwiseNot => {
+            let all = Expr::UnaryOp {
+                op: UnaryOperator::Minus,
+                expr: Box::new(Expr::value(Value::Number("1".to_owned(), false))),
+            };
+            return Some(Expr::Nested(Box::new(Expr::BinaryOp {
+                left: Box::new(Expr::Nested(Box::new(operand.clone()))),
+                op: BinaryOperator::PGBitwiseXor,
+                right: Box::new(Expr::Nested(Box::new(all))),
+            })));
+        }
+        _ => return None,
+    };
+    Some(call(name, vec![operand.clone()]))
+}
+
+fn binary(op: &BinaryOperator, left: Expr, right: Expr) -> Option<Expr> {
+    let name = match op {
+        BinaryOperator::Arrow => "jsonb_get",
+        BinaryOperator::LongArrow => "jsonb_get_text",
+        BinaryOperator::HashArrow => "jsonb_get_path",
+        BinaryOperator::HashLongArrow => "jsonb_get_path_text",
+        BinaryOperator::Question => "jsonb_exists",
+        BinaryOperator::PGStartsWith => "starts_with",
+        BinaryOperator::PGOverlap => "array_has_any",
+        _ => return None,
+    };
+    let is_path = matches!(op, BinaryOperator::HashArrow | BinaryOperator::HashLongArrow);
+    let right = if is_path {
+        let texts = ArrayElemTypeDef::SquareBracket(Box::new(DataType::Text), None);
+        cast_to(right, DataType::Array(texts))
+    } else {
+        right
+    };
+    Some(call(name, vec![left, right]))
+}
+
+/// DataFusion's name of a function that is there under another one.
+const NAMES: &[(&str, &str)] = &[
+    ("approx_count_distinct", "approx_distinct"),
+    ("ceiling", "ceil"),
+    ("gen_random_uuid", "uuid"),
+    ("jsonb_extract_path", "jsonb_path"),
+    ("jsonb_extract_path_text", "jsonb_path_text"),
+];
+
+/// What a call stands for.
+pub(super) fn function(function: &Function) -> Option<Expr> {
+    let name = function.name.to_string().to_ascii_lowercase();
+    if let FunctionArguments::Subquery(rows) = &function.args {
+        return (name == "array").then(|| array_of((**rows).clone()));
+    }
+    let arguments = arguments(function)?;
+    match (name.as_str(), arguments.as_slice()) {
+        ("to_timestamp", [text, pattern]) => {
+            Some(call(super::parse::TO_TIMESTAMP, vec![text.clone(), pattern.clone()]))
+        }
+        ("to_date", [text, pattern]) => {
+            let moment = call(super::parse::TO_TIMESTAMP, vec![text.clone(), pattern.clone()]);
+            Some(cast_to(moment, DataType::Date))
+        }
+        ("date_trunc", [unit, moment, zone]) => {
+            let local = call(super::zone::AT_TIME_ZONE, vec![moment.clone(), zone.clone()]);
+            let truncated = call("date_trunc", vec![unit.clone(), local]);
+            Some(call(super::zone::AT_TIME_ZONE, vec![truncated, zone.clone()]))
+        }
+        _ => {
+            let (_, ours) = NAMES.iter().find(|(known, _)| *known == name)?;
+            let mut renamed = function.clone();
+            renamed.name = vec![Ident::new(*ours)].into();
+            Some(Expr::Function(renamed))
+        }
+    }
+}
+
+/// The plain arguments of a call; `None` when it has any others.
+pub(super) fn arguments(function: &Function) -> Option<Vec<Expr>> {
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let plain = |argument: &FunctionArg| match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
+        _ => None,
+    };
+    list.args.iter().map(plain).collect()
+}
+
+/// `ARRAY(query)` gathers the one column of the query, in its order.
+fn array_of(rows: sqlparser::ast::Query) -> Expr {
+    let mut gathered = query("SELECT array_agg(e) FROM t AS r(e)");
+    if let SetExpr::Select(select) = gathered.body.as_mut()
+        && let [from] = select.from.as_mut_slice()
+        && let TableFactor::Table { alias, .. } = &from.relation
+    {
+        let alias = alias.clone();
+        let subquery = Box::new(rows);
+        from.relation = TableFactor::Derived { lateral: false, subquery, alias, sample: None };
+    }
+    Expr::Subquery(Box::new(gathered))
+}
