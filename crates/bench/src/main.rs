@@ -11,6 +11,7 @@ mod encoded;
 mod epoch;
 mod idle_topic;
 mod instance;
+mod join;
 mod kafka;
 mod lookup;
 mod measure;
@@ -56,6 +57,7 @@ type Bench = fn(&Run) -> Outcome;
 const BENCHES: &[(&str, Bench)] = &[
     ("decode", decode::bench),
     ("aggregate", aggregate::bench),
+    ("join", join::bench),
     ("views", views::bench),
     ("kafka", kafka::bench),
     ("capture", capture::bench),
