@@ -1,6 +1,6 @@
 //! The support matrix in docs/ is what the planner's tables say of the connectors that the server has.
 //!
-//! `UPDATE_DOCS=1` writes the page anew. The examples of docs/sql.md are statements, and run.
+//! `UPDATE_DOCS=1` writes the page anew. The examples of docs/sql.md and docs/operations.md are statements, and run.
 
 use std::sync::Arc;
 
@@ -10,16 +10,18 @@ use segue_connector_files::FilesConnector;
 use segue_connector_kafka::KafkaConnector;
 use segue_connector_nats::NatsConnector;
 use segue_connector_postgres::PostgresConnector;
+use segue_connector_pulsar::PulsarConnector;
 use segue_plan::tables::{connector_rows, support_matrix};
 use segue_testkit::segue::{Segue, repository};
 
 fn registry() -> Registry {
-    let connectors: [Arc<dyn Connector>; 5] = [
+    let connectors: [Arc<dyn Connector>; 6] = [
         Arc::new(DatagenConnector),
         Arc::new(FilesConnector),
         Arc::new(KafkaConnector),
         Arc::new(NatsConnector),
         Arc::new(PostgresConnector),
+        Arc::new(PulsarConnector),
     ];
     Registry::new(connectors)
 }
@@ -61,15 +63,19 @@ fn examples(page: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn the_examples_of_the_sql_reference_run() {
-    let page = std::fs::read_to_string(repository().join("docs/sql.md")).expect("it is there");
+    let pages = ["docs/sql.md", "docs/operations.md"]
+        .map(|page| std::fs::read_to_string(repository().join(page)).expect("it is there"));
     let segue = Segue::start(env!("CARGO_BIN_EXE_segue"));
     let client = segue.connect().await;
     let (mut run, mut parsed) = (0, 0);
-    for example in examples(&page) {
+    for example in pages.iter().flat_map(|page| examples(page)) {
         let statements = segue_sql::parse(&example).expect(&example);
         parsed += statements.len();
         // Those of other servers, and of files that are not here, are only read.
-        if ["kafka", "nats", "postgres", "/data/"].iter().any(|word| example.contains(word)) {
+        if ["kafka", "nats", "postgres", "pulsar", "/data/"]
+            .iter()
+            .any(|word| example.contains(word))
+        {
             continue;
         }
         client.batch_execute(&example).await.unwrap_or_else(|error| panic!("{example}\n{error:?}"));

@@ -25,6 +25,9 @@ DELETE FROM customers WHERE id = 99;
 \dn
 \du
 \df
+\dp
+\dy
+\ddp
 \x
 SELECT * FROM customers ORDER BY id;
 \x

@@ -9,6 +9,7 @@ mod capture;
 mod decode;
 mod encoded;
 mod epoch;
+mod freshness;
 mod idle_topic;
 mod instance;
 mod join;
@@ -62,6 +63,7 @@ const BENCHES: &[(&str, Bench)] = &[
     ("kafka", kafka::bench),
     ("capture", capture::bench),
     ("epoch", epoch::bench),
+    ("freshness", freshness::bench),
     ("restart", restart::bench),
     ("lookup", lookup::bench),
     ("idle-topic", idle_topic::bench),

@@ -7,11 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use arrow::array::RecordBatch;
 use futures::StreamExt;
 use segue_connect::{Capture, ConnectError, HandoffKind, Start};
 use segue_store::capture::{CaptureError, CaptureWriter, Manifest};
 use segue_store::{Store, crash_point};
 use segue_types::{ObjectId, StageIndex, UserError};
+use tokio::sync::mpsc::{Receiver, channel};
 
 use crate::backoff::Backoff;
 use crate::greatest::Greatest;
@@ -19,6 +21,9 @@ use crate::source::{SourceRuntime, StageRuntime};
 
 /// How often pinned starts of later stages are checked while a query is captured.
 const WATCH_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Batches that wait to be written.
+const BATCHES_AHEAD: usize = 4;
 
 /// How far the capture of a stage has come; shared with whoever shows it.
 #[derive(Debug, Default)]
@@ -119,19 +124,44 @@ async fn attempt(
     let Capture { handoff, mut batches, rows_estimated } = capture;
     progress.rows_estimated.store(rows_estimated.unwrap_or(0), Ordering::Relaxed);
     let schema = Arc::clone(&stage.config.schema);
-    let mut writer = store.captures().begin(object, index, schema)?;
-    while let Some(batch) = batches.next().await {
-        let batch = batch?;
-        if let Some(greatest) = &mut wanted.greatest {
-            greatest.take(&batch)?;
+    let writer = store.captures().begin(object, index, schema)?;
+    let (to_write, waiting) = channel(BATCHES_AHEAD);
+    let writing = tokio::spawn(on_disk(move || write_all(writer, waiting)));
+    let read = async {
+        while let Some(batch) = batches.next().await {
+            let batch = batch?;
+            if let Some(greatest) = &mut wanted.greatest {
+                greatest.take(&batch)?;
+            }
+            progress.rows.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
+            if to_write.send(batch).await.is_err() {
+                // The writer has failed, and says how.
+                break;
+            }
         }
-        progress.rows.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
-        writer = on_disk(move || writer.write(&batch).map(|()| writer)).await?;
-        crash_point!("mid-capture");
-    }
+        Ok::<(), AttemptError>(())
+    };
+    let read = read.await;
+    drop(to_write);
+    // Also when the reading has failed: the next attempt begins when this one's files are gone.
+    let written = writing.await.expect("writing a capture does not panic");
+    read?;
+    let writer = written?;
     let handoff = wanted.greatest.map(Greatest::next).or(handoff);
     let handoff = handoff.map(|ends| serde_json::to_value(ends).expect("positions are text"));
     Ok(on_disk(move || CaptureWriter::finish(writer, handoff)).await?)
+}
+
+/// Writes while the next rows are read and decoded.
+fn write_all(
+    mut writer: CaptureWriter,
+    mut batches: Receiver<RecordBatch>,
+) -> Result<CaptureWriter, CaptureError> {
+    while let Some(batch) = batches.blocking_recv() {
+        writer.write(&batch)?;
+        crash_point!("mid-capture");
+    }
+    Ok(writer)
 }
 
 async fn on_disk<T: Send + 'static>(

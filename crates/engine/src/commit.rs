@@ -24,7 +24,8 @@ use crate::inbox::{Inbox, Message};
 use crate::status::CheckpointStatus;
 use crate::world::{DroppedConsumer, ObjectWrite, WhenDurable, World};
 
-/// One that commits and one behind it. With both under way the next seal waits, and so merges what comes.
+/// One that commits and one behind it, which is taken only while more rows wait than a step takes. Then the next seal
+/// waits, and so merges what comes.
 const IN_FLIGHT_MAX: usize = 2;
 
 /// An epoch on its way to the disk.

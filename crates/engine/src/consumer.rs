@@ -170,10 +170,8 @@ impl Consumer {
             Effect::CloseSplit { stage, split } => self.abort(stage, Task::Read(split)),
             Effect::CloseStage { stage } => self.close_stage(stage),
             Effect::ResolveHandoff { assignment, from, to, ends } => {
-                let handoff = self.source.handoff(from, to, ends);
-                let (desk, runtime) =
-                    (self.desk(to, assignment), Arc::clone(self.source.stage(to)));
-                self.spawn(to, Task::Handoff, reader::resolve_handoff(desk, runtime, handoff));
+                let (desk, source) = (self.desk(to, assignment), Arc::clone(&self.source));
+                self.spawn(to, Task::Handoff, reader::resolve_handoff(desk, source, from, ends));
             }
             Effect::CheckStarts { assignment, stage, starts } => {
                 let (desk, runtime) =

@@ -1,16 +1,20 @@
-//! `START AT COLUMNS`: the greatest position per split that the rows of a capture carry.
+//! `START AT COLUMNS`: the greatest position per split that the rows of the stage before carry.
 //!
-//! Invariant: it is taken from the very rows that are captured, so it belongs to their snapshot.
+//! Invariant: it is taken from the very rows that are delivered: those that are captured, or those of a stage that is
+//! read again, complete and pinned as it is, for these columns alone.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
-use segue_connect::{ConnectError, HandoffKind, Start};
+use segue_connect::{
+    ConnectError, HandoffKind, ReadEvent, SplitDefinition, SplitStart, StageReader, Start,
+};
 use segue_types::{Position, SplitId, SqlState, StageIndex, UserError};
 
-use crate::source::SourceRuntime;
+use crate::source::{SourceRuntime, StageRuntime};
 
 /// What has been seen so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +61,51 @@ impl Greatest {
             }
         }
         Ok(())
+    }
+
+    /// Takes in what a stage delivers that was not captured. It is complete and pinned, so another reading tells
+    /// the same.
+    pub(crate) async fn take_again(
+        &mut self,
+        stage: &Arc<StageRuntime>,
+    ) -> Result<(), ConnectError> {
+        let reader = stage.open(&self.projection(stage)).await?;
+        for split in &stage.definition.splits {
+            self.take_split(reader.as_ref(), split).await?;
+        }
+        Ok(())
+    }
+
+    /// The columns to look at. A keyed read delivers its key in any case.
+    fn projection(&self, stage: &StageRuntime) -> Vec<usize> {
+        let place = |name: &String| {
+            stage.config.schema.index_of(name).expect("the planner found the column")
+        };
+        let mut columns: Vec<usize> = [&self.split, &self.position].map(place).to_vec();
+        columns.extend(&stage.config.key);
+        columns.sort_unstable();
+        columns.dedup();
+        columns
+    }
+
+    async fn take_split(
+        &mut self,
+        reader: &dyn StageReader,
+        split: &SplitDefinition,
+    ) -> Result<(), ConnectError> {
+        let SplitStart::At(from) = &split.start else {
+            let message =
+                "START AT COLUMNS needs a stage before it that starts at a position of its own";
+            return Err(ConnectError::Unsupported(message.to_owned()));
+        };
+        let mut rows = reader.read(&split.id, from, split.bound.as_ref()).await?;
+        loop {
+            match rows.next().await? {
+                ReadEvent::Rows(rows) => self.take(&rows.changes.rows)?,
+                ReadEvent::Progress { .. } => {}
+                ReadEvent::Done { .. } => return Ok(()),
+            }
+        }
     }
 
     /// The next position of each split.

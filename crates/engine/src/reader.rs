@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use segue_connect::{ConnectError, Handoff, ReadEvent, Rows};
+use segue_connect::{ConnectError, ReadEvent, Rows};
 use segue_coordinate::Assignment;
 use segue_types::{ConsumerId, Position, SplitId, StageIndex};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
@@ -14,7 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use crate::backoff::Backoff;
 use crate::inbox::{Content, Inbox, Message, News};
 use crate::limits::{Gate, Reading, Throttle};
-use crate::source::{SharedReader, StageRuntime};
+use crate::source::{SharedReader, SourceRuntime, StageRuntime};
 
 /// How many bytes of one consumer may wait for a step, in KiB.
 pub(crate) const QUEUE_KIB_MAX: u32 = 64 * 1024;
@@ -185,12 +185,16 @@ fn discovery_interval(stage: &StageRuntime) -> Duration {
     seconds.and_then(|text| text.parse().ok()).map_or(DISCOVERY_INTERVAL, Duration::from_secs)
 }
 
-/// Derives where the next stage starts.
-pub(crate) async fn resolve_handoff(desk: Desk, to: Arc<StageRuntime>, handoff: Handoff) {
+/// Derives where the desk's stage starts after `from`, which has ended at `ends`.
+pub(crate) async fn resolve_handoff(
+    desk: Desk,
+    source: Arc<SourceRuntime>,
+    from: StageIndex,
+    ends: Vec<(SplitId, Position)>,
+) {
     let mut backoff = Backoff::new();
     loop {
-        let derived = to.connector.derive_starts(&to.config, &to.definition, &handoff).await;
-        match derived {
+        match source.derive_starts(from, desk.stage, ends.clone()).await {
             Ok(starts) => return desk.tell(Content::HandoffResolved(starts)),
             Err(error) => {
                 if !desk.may_retry(error, &mut backoff).await {

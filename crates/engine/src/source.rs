@@ -17,6 +17,7 @@ use segue_store::capture::Manifest;
 use segue_types::{ObjectId, Position, SplitId, StageIndex};
 
 use crate::captured::{self, CapturedStage};
+use crate::greatest::Greatest;
 
 /// A source, or a table fed by stages, as its consumers read it.
 #[derive(Clone)]
@@ -117,26 +118,42 @@ impl SourceRuntime {
         SourceRuntime { object: self.object, stages }
     }
 
-    /// What `from` covered, in the terms that `to` asked for.
+    /// Where `to` starts after `from`, which is complete and has ended at `ends`.
     ///
     /// # Panics
     /// If the planner chose no kind of handoff for `to`.
-    pub(crate) fn handoff(
+    pub(crate) async fn derive_starts(
         &self,
         from: StageIndex,
         to: StageIndex,
         ends: Vec<(SplitId, Position)>,
-    ) -> Handoff {
+    ) -> Result<Vec<(SplitId, Position)>, ConnectError> {
+        let handoff = self.handoff(from, to, ends).await?;
+        let to = self.stage(to);
+        to.connector.derive_starts(&to.config, &to.definition, &handoff).await
+    }
+
+    /// What `from` covered, in the terms that `to` asked for.
+    async fn handoff(
+        &self,
+        from: StageIndex,
+        to: StageIndex,
+        ends: Vec<(SplitId, Position)>,
+    ) -> Result<Handoff, ConnectError> {
         let predecessor = self.stage(from);
         let planned = self.stage(to).handoff.as_ref();
         let kind = planned.and_then(|handoff| handoff.kind).expect("the planner chose a kind");
         let identity = predecessor.definition.identity.clone();
-        let ends = match kind {
-            HandoffKind::LogEnds => ends,
+        let ends = match (kind, Greatest::wanted(self, from)) {
+            (HandoffKind::LogEnds, _) => ends,
+            (HandoffKind::Columns, Some(mut greatest)) if !predecessor.is_captured() => {
+                greatest.take_again(predecessor).await?;
+                greatest.next()
+            }
             // Both were found while the predecessor was captured.
-            HandoffKind::Query | HandoffKind::Columns => predecessor.captured_handoff(),
+            (HandoffKind::Query | HandoffKind::Columns, _) => predecessor.captured_handoff(),
         };
-        Handoff { kind, identity, ends }
+        Ok(Handoff { kind, identity, ends })
     }
 
     /// A stage by its place.

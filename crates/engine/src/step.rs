@@ -39,12 +39,17 @@ pub(crate) fn run(mut world: World, inbox: &Receiver<Message>, mut committer: Co
         if shutdown && !wants_epoch && committer.is_idle() {
             return;
         }
-        let may_seal = wants_epoch && committer.has_room();
+        let may_seal = wants_epoch && committer.is_idle();
         let wait = may_seal.then(|| EPOCH_INTERVAL_MIN.saturating_sub(sealed_at.elapsed()));
         let taken = take(&mut world, inbox, &mut committer, wait);
         shutdown |= taken.shutdown;
-        let due = if taken.more { EPOCH_INTERVAL_BUSY } else { EPOCH_INTERVAL_MIN };
-        let wants_epoch = world.wants_epoch() && committer.has_room();
+        // Behind one that commits a second epoch waits: that keeps the disk busy, but what comes meanwhile would wait
+        // for both. So only while there is more to take than can be taken.
+        let (due, has_room) = match taken.more {
+            true => (EPOCH_INTERVAL_BUSY, committer.has_room()),
+            false => (EPOCH_INTERVAL_MIN, committer.is_idle()),
+        };
+        let wants_epoch = world.wants_epoch() && has_room;
         if wants_epoch && (shutdown || sealed_at.elapsed() >= due) {
             let began = Instant::now();
             committer.seal(&mut world, began);

@@ -8,7 +8,10 @@
 //! body: for each part its length and an Arrow IPC stream. Integers are little-endian. Reading asserts what
 //! writing asserted.
 
-use arrow::array::{Array, ArrayRef, RecordBatch};
+use std::borrow::Cow;
+
+use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
+use arrow::compute::take_arrays;
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use arrow::ipc::reader::StreamReader;
@@ -38,9 +41,55 @@ pub struct SealedBlob {
     owner: BlobOwner,
     pub(crate) group: u8,
     pub(crate) kind: BlobKind,
-    parts: Vec<RecordBatch>,
+    parts: Vec<Part>,
     /// About as many as it will have encoded.
     pub(crate) bytes: usize,
+}
+
+/// Rows of a blob, picked out of a batch that other blobs may share.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    rows: RecordBatch,
+    /// `None`: all of them.
+    picked: Option<UInt32Array>,
+}
+
+impl From<RecordBatch> for Part {
+    fn from(rows: RecordBatch) -> Part {
+        Part { rows, picked: None }
+    }
+}
+
+impl Part {
+    pub(crate) fn of(rows: &RecordBatch, picked: Vec<u32>) -> Part {
+        Part { rows: rows.clone(), picked: Some(picked.into()) }
+    }
+
+    fn len(&self) -> usize {
+        self.picked.as_ref().map_or(self.rows.num_rows(), |picked| picked.len())
+    }
+
+    fn bytes(&self) -> usize {
+        let column = |column: &ArrayRef| {
+            column.to_data().get_slice_memory_size().expect("a column knows its size")
+        };
+        let whole = self.rows.columns().iter().map(column).sum::<usize>();
+        PART_OVERHEAD_BYTES + whole * self.len() / self.rows.num_rows().max(1)
+    }
+
+    fn batch(&self) -> Cow<'_, RecordBatch> {
+        match &self.picked {
+            None => Cow::Borrowed(&self.rows),
+            Some(picked) => {
+                // The parts of an aggregate without keys may have no columns.
+                let options = RecordBatchOptions::new().with_row_count(Some(picked.len()));
+                let columns = take_arrays(self.rows.columns(), picked, None);
+                let columns = columns.expect("rows are picked from the batch");
+                let rows = RecordBatch::try_new_with_options(self.rows.schema(), columns, &options);
+                Cow::Owned(rows.expect("each column is as long as what is picked"))
+            }
+        }
+    }
 }
 
 impl SealedBlob {
@@ -52,11 +101,11 @@ impl SealedBlob {
         for part in &self.parts {
             let start = bytes.len();
             bytes.extend_from_slice(&[0; 8]);
-            write_part(part, &mut bytes).expect("writing into memory cannot fail");
+            write_part(&part.batch(), &mut bytes).expect("writing into memory cannot fail");
             let length = (bytes.len() - start - 8) as u64;
             bytes[start..start + 8].copy_from_slice(&length.to_le_bytes());
         }
-        let rows = self.parts.iter().map(|part| part.num_rows() as u64).sum();
+        let rows = self.parts.iter().map(|part| part.len() as u64).sum();
         let checksum = xxh3_64(&bytes[HEADER_BYTES..]);
         let header = owner.header(*group, *kind, rows, checksum);
         bytes[..HEADER_BYTES].copy_from_slice(&header);
@@ -66,9 +115,15 @@ impl SealedBlob {
 
 impl BlobOwner {
     /// A blob of `parts`, each a batch of its own schema.
-    pub(crate) fn seal(&self, group: u8, kind: BlobKind, parts: Vec<RecordBatch>) -> SealedBlob {
+    pub(crate) fn seal(
+        &self,
+        group: u8,
+        kind: BlobKind,
+        parts: impl IntoIterator<Item = impl Into<Part>>,
+    ) -> SealedBlob {
         assert!(usize::from(group) < GROUPS, "there are {GROUPS} groups");
-        let bytes = HEADER_BYTES + parts.iter().map(part_bytes).sum::<usize>();
+        let parts = parts.into_iter().map(Into::into).collect::<Vec<Part>>();
+        let bytes = HEADER_BYTES + parts.iter().map(Part::bytes).sum::<usize>();
         SealedBlob { owner: *self, group, kind, parts, bytes }
     }
 
@@ -134,13 +189,6 @@ fn first_difference(found: &[u8; HEADER_BYTES], expected: &[u8; HEADER_BYTES]) -
 
 /// What Arrow's stream adds to a part's columns: messages that begin and end it, and describe each column.
 const PART_OVERHEAD_BYTES: usize = 512;
-
-fn part_bytes(part: &RecordBatch) -> usize {
-    let column = |column: &ArrayRef| {
-        column.to_data().get_slice_memory_size().expect("a column knows its size")
-    };
-    PART_OVERHEAD_BYTES + part.columns().iter().map(column).sum::<usize>()
-}
 
 fn write_part(part: &RecordBatch, out: &mut Vec<u8>) -> Result<(), ArrowError> {
     let mut writer = StreamWriter::try_new(out, part.schema_ref())?;
@@ -235,11 +283,13 @@ impl StoredSizes {
 mod tests {
     use segue_types::OperatorId;
 
+    use arrow::array::RecordBatch;
+
     use super::{BlobKind, BlobOwner, GROUPS, SealedBlob, StoredSizes};
 
     fn blob(group: usize, kind: BlobKind, bytes: usize) -> SealedBlob {
         let owner = BlobOwner { operator: OperatorId(1), fingerprint: 2 };
-        SealedBlob { bytes, ..owner.seal(group as u8, kind, Vec::new()) }
+        SealedBlob { bytes, ..owner.seal(group as u8, kind, Vec::<RecordBatch>::new()) }
     }
 
     #[test]

@@ -17,7 +17,7 @@ mod simple;
 mod syntax;
 mod text;
 mod value_error;
-mod windowed;
+mod windows;
 mod zone;
 
 use std::sync::Arc;

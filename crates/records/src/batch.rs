@@ -39,21 +39,29 @@ impl Batch {
         position: impl FnOnce() -> Position,
     ) -> Result<(), String> {
         if let Err(reason) = self.records.push(record) {
-            match self.on_error {
-                OnError::DeadLetter => self.reject(record, position(), reason),
-                OnError::Fail => return Err(reason),
-            }
+            return self.reject(record, position(), reason);
         }
         self.since.get_or_insert_with(Instant::now);
         Ok(())
     }
 
+    /// Sets a record aside that has no row; an error where that ends the read.
     #[cold]
-    fn reject(&mut self, record: &impl Record, position: Position, reason: String) {
+    pub fn reject(
+        &mut self,
+        record: &impl Record,
+        position: Position,
+        reason: String,
+    ) -> Result<(), String> {
+        if self.on_error == OnError::Fail {
+            return Err(reason);
+        }
+        self.since.get_or_insert_with(Instant::now);
         let payload = record.payload().or_else(|| record.key()).unwrap_or_default();
         let kept = &payload[..payload.len().min(Rejected::PAYLOAD_BYTES_MAX)];
         self.rejected_bytes += payload.len();
         self.rejected.push(Rejected { position, payload: kept.to_vec(), reason });
+        Ok(())
     }
 
     /// Whether nothing waits.

@@ -8,6 +8,7 @@ use segue_connector_files::FilesConnector;
 use segue_connector_kafka::KafkaConnector;
 use segue_connector_nats::NatsConnector;
 use segue_connector_postgres::PostgresConnector;
+use segue_connector_pulsar::PulsarConnector;
 use segue_engine::{Engine, EngineConfig, StartError};
 use segue_serve::{Activity, ServeConfig};
 use tokio::net::TcpListener;
@@ -30,12 +31,13 @@ pub(crate) enum RunError {
 }
 
 fn registry() -> Registry {
-    let connectors: [Arc<dyn Connector>; 5] = [
+    let connectors: [Arc<dyn Connector>; 6] = [
         Arc::new(DatagenConnector),
         Arc::new(FilesConnector),
         Arc::new(KafkaConnector),
         Arc::new(NatsConnector),
         Arc::new(PostgresConnector),
+        Arc::new(PulsarConnector),
     ];
     Registry::new(connectors)
 }

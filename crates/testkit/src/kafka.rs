@@ -102,6 +102,11 @@ impl KafkaClient {
         self.bootstrap.clone()
     }
 
+    /// The next record goes through a new producer.
+    fn forget_producer(&self) {
+        *self.producer.lock() = None;
+    }
+
     /// A client for metadata requests.
     fn metadata_client(&self) -> BaseConsumer {
         self.config().create().expect("the configuration is complete")
@@ -183,7 +188,7 @@ impl KafkaServer {
     }
 
     fn end(&self, order: &str) {
-        *self.client.producer.lock() = None;
+        self.client.forget_producer();
         let Some(mut keeper) = self.keeper.lock().take() else { return };
         let mut stdin = keeper.stdin.take().expect("the keeper was given a pipe");
         stdin.write_all(order.as_bytes()).expect("the keeper reads its pipe");

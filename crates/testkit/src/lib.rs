@@ -8,6 +8,7 @@ pub mod nats;
 pub mod ports;
 pub mod postgres;
 pub mod proxy;
+pub mod pulsar;
 pub mod segue;
 pub mod slt;
 pub mod wait;

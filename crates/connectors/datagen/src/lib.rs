@@ -19,8 +19,9 @@ mod reader;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use segue_connect::{
-    Capabilities, ConnectError, Connector, Handoff, KnowsData, OptionSpec, Ordering, ReadConfig,
-    ReadDefinition, Replayable, Resume, SplitDefinition, SplitStart, StageReader, Start,
+    Capabilities, ConnectError, Connector, Handoff, HandoffKind, KnowsData, OptionSpec, Ordering,
+    ReadConfig, ReadDefinition, Replayable, Resume, SplitDefinition, SplitStart, StageReader,
+    Start,
 };
 use segue_types::{Boundedness, Position, PositionOrder, RowSemantics, SplitId};
 
@@ -51,8 +52,10 @@ impl Connector for DatagenConnector {
             boundedness,
             semantics: RowSemantics::Append,
             resume: Resume::Position,
-            // Its rows are not captured, so nobody has seen the greatest position that they carry.
-            produces: Vec::new(),
+            produces: match boundedness {
+                Boundedness::Bounded => vec![HandoffKind::Columns],
+                Boundedness::Continuous => Vec::new(),
+            },
             accepts: Vec::new(),
             latest,
             has_data: KnowsData::Yes,

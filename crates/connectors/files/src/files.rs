@@ -8,13 +8,20 @@ use bytes::Bytes;
 use futures::TryStreamExt;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as Location;
-use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt};
+use object_store::{
+    GetOptions, GetRange, GetResultPayload, ObjectMeta, ObjectStore, ObjectStoreExt,
+};
 use segue_connect::ConnectError;
 use segue_types::Boundedness;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::glob::Glob;
 use crate::manifest::{Entry, HEAD_BYTES_MAX, Head};
-use crate::options::FilesOptions;
+use crate::options::{Encoding, FilesOptions};
+use crate::unpack::{Packing, Unpacked};
+
+/// How many files of a stage are open at a time: a watched directory may have thousands.
+const OPEN_MAX: usize = 16;
 
 /// Access to the stage's files.
 #[derive(Clone, Debug)]
@@ -22,6 +29,31 @@ pub(crate) struct Files {
     store: Arc<dyn ObjectStore>,
     wanted: Wanted,
     location: String,
+    packed: Packed,
+    /// One for each file that may be open at a time, over all readers of the stage.
+    slots: Arc<Semaphore>,
+    /// The one file that is read, when it was compressed.
+    unpacked: Option<Unpacked>,
+}
+
+/// Whether compressed files can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Packed {
+    Unpacked,
+    /// Why not.
+    Refused(&'static str),
+}
+
+impl Packed {
+    fn of(options: &FilesOptions) -> Packed {
+        match (options.refresh, &options.encoding) {
+            (Some(_), _) => Packed::Refused("in a watched directory"),
+            (None, Encoding::Parquet) => {
+                Packed::Refused("around Parquet, which compresses by itself")
+            }
+            (None, Encoding::Json(_) | Encoding::Csv(_)) => Packed::Unpacked,
+        }
+    }
 }
 
 /// Which files below the root belong to the stage.
@@ -66,7 +98,9 @@ impl Files {
         let store = LocalFileSystem::new_with_prefix(root).map_err(|_| ConnectError::Missing {
             what: format!("directory \"{}\"", root.display()),
         })?;
-        Ok(Files { store: Arc::new(store), wanted, location: options.location() })
+        let (location, packed) = (options.location(), Packed::of(options));
+        let slots = Arc::new(Semaphore::new(OPEN_MAX));
+        Ok(Files { store: Arc::new(store), wanted, location, packed, slots, unpacked: None })
     }
 
     /// All files of the stage, sorted by path: listings have no order of their own.
@@ -87,16 +121,22 @@ impl Files {
             .collect();
         entries.sort_by(|a, b| a.path.cmp(&b.path));
         for entry in &entries {
-            refuse_compressed(&entry.path)?;
+            self.refuse_packed(&entry.path)?;
         }
         Ok(entries)
     }
 
     /// What the file is now.
     pub(crate) async fn look(&self, path: &str) -> Result<Entry, ConnectError> {
-        refuse_compressed(path)?;
+        self.refuse_packed(path)?;
+        // The store opens a file to look at it.
+        let _slot = self.slot().await;
         let meta = self.store.head(&location(path)?).await;
         meta.map(entry).map_err(|error| self.failure(path, &error))
+    }
+
+    async fn slot(&self) -> SemaphorePermit<'_> {
+        self.slots.acquire().await.expect("the semaphore is never closed")
     }
 
     /// Bytes of a file; with an e-tag, of that very version.
@@ -109,14 +149,62 @@ impl Files {
         if range.is_empty() {
             return Ok(Bytes::new());
         }
+        if let Some(unpacked) = &self.unpacked {
+            return unpacked.bytes(range).await;
+        }
         let options = GetOptions {
             range: Some(GetRange::Bounded(range)),
             if_match: e_tag.map(str::to_owned),
             ..GetOptions::default()
         };
+        let _slot = self.slot().await;
         let result = self.store.get_opts(&location(path)?, options).await;
         let result = result.map_err(|error| self.failure(path, &error))?;
         result.bytes().await.map_err(|error| self.failure(path, &error))
+    }
+
+    /// How many bytes are inside of a pinned file, if it is compressed.
+    pub(crate) async fn unpacked_len(&self, entry: &Entry) -> Result<Option<u64>, ConnectError> {
+        if Packing::of(&entry.path) == Packing::None {
+            return Ok(None);
+        }
+        let packed = self.file(entry).await?;
+        Unpacked::len_of(entry.path.clone(), packed).await.map(Some)
+    }
+
+    /// Access to what is inside of a pinned file, if it is compressed.
+    pub(crate) async fn inside(self, entry: &Entry) -> Result<Files, ConnectError> {
+        if entry.unpacked_bytes.is_none() || self.unpacked.is_some() {
+            return Ok(self);
+        }
+        let packed = self.file(entry).await?;
+        let unpacked = Unpacked::new(entry.path.clone(), packed).await?;
+        Ok(Files { unpacked: Some(unpacked), ..self })
+    }
+
+    /// A pinned file, opened.
+    async fn file(&self, entry: &Entry) -> Result<std::fs::File, ConnectError> {
+        let options = GetOptions { if_match: entry.e_tag.clone(), ..GetOptions::default() };
+        let result = self.store.get_opts(&location(&entry.path)?, options).await;
+        match result.map_err(|error| self.failure(&entry.path, &error))?.payload {
+            GetResultPayload::File(file, _) => Ok(file),
+            GetResultPayload::Stream(_) => Err(ConnectError::Unsupported(format!(
+                "file \"{}\" is compressed and does not lie on this server",
+                entry.path
+            ))),
+        }
+    }
+
+    fn refuse_packed(&self, path: &str) -> Result<(), ConnectError> {
+        let why = match (Packing::of(path), self.packed) {
+            (Packing::None, _) | (Packing::Gzip | Packing::Zstd, Packed::Unpacked) => return Ok(()),
+            (Packing::Unknown, Packed::Unpacked) => "by another method than gzip or zstd",
+            (_, Packed::Refused(why)) => why,
+        };
+        Err(ConnectError::Unsupported(format!(
+            "file \"{path}\" is compressed, which is not supported {why}; unpack it, or leave it out by \
+             match_pattern"
+        )))
     }
 
     /// The beginning of a file of `size_bytes`.
@@ -189,22 +277,11 @@ fn entry(meta: ObjectMeta) -> Entry {
         e_tag: meta.e_tag,
         modified_ms: meta.last_modified.timestamp_millis(),
         rows: None,
+        unpacked_bytes: None,
         head: None,
     }
 }
 
 fn location(path: &str) -> Result<Location, ConnectError> {
     Location::parse(path).map_err(|_| ConnectError::Missing { what: format!("file \"{path}\"") })
-}
-
-/// A compressed file has no byte offset at which reading could go on.
-fn refuse_compressed(path: &str) -> Result<(), ConnectError> {
-    let compressed = [".gz", ".zst", ".bz2", ".xz", ".lz4", ".zip"];
-    if compressed.iter().any(|suffix| path.ends_with(suffix)) {
-        return Err(ConnectError::Unsupported(format!(
-            "file \"{path}\" is compressed, and reading could not be resumed inside it; unpack it, or \
-             leave it out by match_pattern"
-        )));
-    }
-    Ok(())
 }

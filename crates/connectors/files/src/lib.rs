@@ -3,7 +3,7 @@
 //! | word | here |
 //! |---|---|
 //! | split | one file, named by its path below the root |
-//! | position | byte offset of a record (JSON, CSV) or row number (Parquet) |
+//! | position | byte offset of a record (JSON, CSV; inside of a compressed file) or row number (Parquet) |
 //! | identity | root, pattern, and for a bounded read a digest of the manifest |
 //!
 //! A bounded read pins a manifest (path, size, e-tag, rows) and seals it. Invariant: no byte of a
@@ -19,12 +19,13 @@ mod parquet;
 mod pin;
 mod stage;
 mod text;
+mod unpack;
 
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use segue_connect::{
-    Capabilities, ConnectError, Connector, Handoff, KnowsData, OptionSpec, Ordering, ReadConfig,
-    ReadDefinition, Replayable, Resume, RowFormat, StageReader,
+    Capabilities, ConnectError, Connector, Handoff, HandoffKind, KnowsData, OptionSpec, Ordering,
+    ReadConfig, ReadDefinition, Replayable, Resume, RowFormat, StageReader,
 };
 use segue_types::{Boundedness, Position, PositionOrder, RowSemantics, SplitId};
 
@@ -56,8 +57,10 @@ impl Connector for FilesConnector {
                 RowFormat::Upsert => RowSemantics::Upsert,
             },
             resume: Resume::Position,
-            // Its rows are not captured, so nobody has seen the greatest position that they carry.
-            produces: Vec::new(),
+            produces: match options.boundedness() {
+                Boundedness::Bounded => vec![HandoffKind::Columns],
+                Boundedness::Continuous => Vec::new(),
+            },
             accepts: Vec::new(),
             latest: true,
             has_data: KnowsData::Yes,

@@ -18,9 +18,19 @@ pub(crate) struct Entry {
     /// How many rows a Parquet file has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rows: Option<u64>,
+    /// How many bytes are inside of a compressed file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) unpacked_bytes: Option<u64>,
     /// The beginning of a watched file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) head: Option<Head>,
+}
+
+impl Entry {
+    /// How many bytes a reader finds.
+    pub(crate) fn content_bytes(&self) -> u64 {
+        self.unpacked_bytes.unwrap_or(self.size_bytes)
+    }
 }
 
 /// The first bytes of a file that may grow.

@@ -24,7 +24,9 @@ pub(crate) async fn pin(
             Encoding::Json(_) | Encoding::Csv(_) if options.refresh.is_some() => {
                 entry.head = Some(files.head(&entry.path, entry.size_bytes).await?);
             }
-            Encoding::Json(_) | Encoding::Csv(_) => {}
+            Encoding::Json(_) | Encoding::Csv(_) => {
+                entry.unpacked_bytes = files.unpacked_len(entry).await?;
+            }
         }
     }
     let manifest = Manifest { files: entries };
@@ -57,7 +59,7 @@ pub(crate) async fn pin(
 
 /// The exclusive end of a pinned file.
 pub(crate) fn end_of(entry: &Entry) -> u64 {
-    entry.rows.unwrap_or(entry.size_bytes)
+    entry.rows.unwrap_or(entry.content_bytes())
 }
 
 async fn start_of(

@@ -100,24 +100,26 @@ impl TextReader {
         let path = self.read.split.as_str();
         let mut entry = match &self.read.pinned {
             Some(pinned) => {
-                let head = pinned.head;
-                Entry { head, ..files.verify(pinned, self.boundedness()).await? }
+                let (head, unpacked_bytes) = (pinned.head, pinned.unpacked_bytes);
+                let found = files.verify(pinned, self.boundedness()).await?;
+                Entry { head, unpacked_bytes, ..found }
             }
             None => files.look(path).await?,
         };
         if self.boundedness() == Boundedness::Continuous && entry.head.is_none() {
             entry.head = Some(files.head(path, entry.size_bytes).await?);
         }
+        self.read.files = self.read.files.clone().inside(&entry).await?;
         self.limit = match self.read.end {
             End::At(end) => end,
             End::Watched { .. } => entry.size_bytes,
         };
-        if self.offset.max(self.limit) > entry.size_bytes {
+        if self.offset.max(self.limit) > entry.content_bytes() {
             return Err(ConnectError::Truncated {
                 what: format!("file \"{path}\""),
                 split: self.read.split.clone(),
                 position: position(self.offset.max(self.limit)),
-                end: position(entry.size_bytes),
+                end: position(entry.content_bytes()),
             });
         }
         self.check_boundary(&entry).await?;
@@ -128,7 +130,7 @@ impl TextReader {
     /// line end.
     async fn check_boundary(&self, entry: &Entry) -> Result<(), ConnectError> {
         let offset = self.offset;
-        if offset == 0 || offset == entry.size_bytes {
+        if offset == 0 || offset == entry.content_bytes() {
             return Ok(());
         }
         let around = self.bytes(entry, offset - 1..offset + 1).await?;
@@ -167,19 +169,19 @@ impl TextReader {
         if !self.read.decoder.is_header_due() {
             return Ok(true);
         }
-        let mut len = entry.size_bytes.min(CHUNK_BYTES);
+        let mut len = entry.content_bytes().min(CHUNK_BYTES);
         let (header, next) = loop {
             let bytes = self.bytes(entry, 0..len).await?;
             if let Some(record) = self.read.decoder.record_end(&bytes) {
                 break (bytes.slice(..record.end), record.next as u64);
             }
-            if len == entry.size_bytes {
+            if len == entry.content_bytes() {
                 if len == 0 || self.boundedness() == Boundedness::Continuous {
                     return Ok(false);
                 }
                 break (bytes, len);
             }
-            len = (len * 2).min(entry.size_bytes);
+            len = (len * 2).min(entry.content_bytes());
             self.check_record_len(len)?;
         };
         let named = self.read.decoder.set_header(&header);
@@ -355,6 +357,11 @@ impl SplitReader for TextReader {
             self.entry = Some(entry.clone());
             if let Some(event) = self.advance(&entry).await? {
                 return Ok(event);
+            }
+            if self.offset >= self.chunk_end() {
+                // Nothing of it is needed: thousands of quiet files would hold as many chunks.
+                self.chunk = Bytes::new();
+                self.chunk_start = self.offset;
             }
             self.entry = Some(self.look_again(entry).await?);
         }

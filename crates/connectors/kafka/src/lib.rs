@@ -20,6 +20,7 @@ mod records;
 mod sentinel;
 mod settings;
 mod splits;
+mod stable;
 
 use async_trait::async_trait;
 use segue_connect::{

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::link::{Ask, Link};
 use crate::settings::{Purpose, Settings};
 use crate::splits::{offset_in, partition_of, position_of, split_of};
+use crate::stable::tell_hidden;
 
 /// What the definition remembers beside the splits.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -125,7 +126,12 @@ fn bounds(
     Ok(Some(match stop {
         // The last stable offset: a reader that waited for the high watermark would hang on an open
         // transaction.
-        Stop::Latest => ends(extents),
+        Stop::Latest => {
+            let partitions: Vec<i32> = extents.keys().copied().collect();
+            let uncommitted = Link::new(settings, Purpose::UncommittedQuestions)?;
+            tell_hidden(link, &uncommitted, &partitions)?;
+            ends(extents)
+        }
         Stop::Timestamp { unix_ms } => since(link, *unix_ms, extents)?,
         Stop::Offsets(named) => {
             let named = offsets(link, named.iter(), extents)?;

@@ -26,6 +26,7 @@ use crate::records::Records;
 use crate::sentinel::Sentinel;
 use crate::settings::{Purpose, Settings};
 use crate::splits::{offset_of, partition_of, position_of, split_of};
+use crate::stable::tell_hidden;
 
 /// How often a quiet topic's identity is checked.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
@@ -43,6 +44,8 @@ pub(crate) struct Shared {
     /// The client that asks: on a connection of its own, for a broker answers one request of a connection
     /// after the other, and a fetch that waits for records would hold up every question.
     pub(crate) questions: Link,
+    /// Partitions of which it was said, if there was something to say, what an open transaction hides.
+    told_hidden: Mutex<BTreeSet<i32>>,
     pub(crate) settings: Settings,
     pub(crate) sentinel: Sentinel,
     pub(crate) config: ReadConfig,
@@ -104,6 +107,7 @@ impl Shared {
             active: Mutex::default(),
             link,
             questions,
+            told_hidden: Mutex::default(),
             settings,
             config,
             projection,
@@ -202,6 +206,16 @@ impl Shared {
             }));
         }
         Ok(Enumeration { splits, sealed })
+    }
+
+    /// The last stable offset; says so, once, when an open transaction hides what lies behind it.
+    fn stable_end(&self, partition: i32) -> Result<i64, ConnectError> {
+        let end = self.edge(partition, Ask::End)?;
+        if self.told_hidden.lock().insert(partition) {
+            let uncommitted = Link::new(&self.settings, Purpose::UncommittedQuestions)?;
+            tell_hidden(&self.questions, &uncommitted, &[partition])?;
+        }
+        Ok(end)
     }
 
     fn edge(&self, partition: i32, ask: Ask) -> Result<i64, ConnectError> {
@@ -307,7 +321,7 @@ impl StageReader for KafkaReader {
 
     async fn latest(&self, split: &SplitId) -> Result<Option<Position>, ConnectError> {
         let partition = partition_of(split)?;
-        let end = self.ask(move |shared| shared.edge(partition, Ask::End)).await?;
+        let end = self.ask(move |shared| shared.stable_end(partition)).await?;
         Ok(Some(position_of(end)))
     }
 

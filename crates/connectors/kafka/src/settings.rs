@@ -10,6 +10,9 @@ use rdkafka::types::RDKafkaConfRes;
 use segue_connect::{ConnectError, OptionSpec, ReadConfig};
 use segue_types::{SqlState, UserError};
 
+/// How often new partitions are looked for, in seconds.
+const REFRESH: &str = "refresh.interval.sec";
+
 /// What stands before the name of a client property.
 const PREFIX: &str = "properties.";
 
@@ -27,6 +30,7 @@ pub(crate) const OPTIONS: &[OptionSpec] = &[
     option("properties.bootstrap.server", "Brokers to ask first, as host:port, comma-separated."),
     option("properties.bootstrap.servers", "Another spelling of properties.bootstrap.server."),
     option("properties.group.id", "A consumer group to which durable positions are committed."),
+    option(REFRESH, "How often new partitions are looked for (default 5); they are read whole."),
     option("scan.startup.mode", "earliest or latest: another spelling of START AT."),
     option("scan.startup.timestamp.millis", "Another spelling of START AT TIMESTAMP."),
     secret("properties.sasl.password", "The password for PLAIN and SCRAM."),
@@ -109,6 +113,7 @@ impl Settings {
             let error = invalid("option \"properties.bootstrap.server\" is required");
             return Err(ConnectError::Config(error));
         };
+        refuse_never(config).map_err(ConnectError::Config)?;
         let mut properties = ClientConfig::new();
         for (name, value) in DEFAULTS {
             properties.set(*name, *value);
@@ -157,6 +162,15 @@ impl Settings {
             }
         }
         client
+    }
+}
+
+/// Partitions that nobody looks for would be lost without a word.
+fn refuse_never(config: &ReadConfig) -> Result<(), UserError> {
+    match config.options.parse::<u64>(REFRESH, "a number of seconds, from 1")? {
+        Some(0) => Err(invalid(&format!("option \"{REFRESH}\" must be more than 0"))
+            .with_hint("Give a number of seconds, from 1.")),
+        _ => Ok(()),
     }
 }
 

@@ -29,6 +29,10 @@ const SILENCE_MAX: Duration = Duration::from_millis(500);
 /// How long a message may be on the stream and not come before the consumer is made anew.
 const DELIVERY_MAX: Duration = Duration::from_secs(3);
 
+/// How long a server may deny that the stream exists before it is believed: it may be coming up, or the stream may be
+/// about to be made again, which is another error.
+const ABSENCE_DOUBT: Duration = Duration::from_secs(3);
+
 /// What to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Range {
@@ -68,6 +72,8 @@ pub(crate) struct Feed {
     gap: Option<u64>,
     /// Since when a message is on the stream that does not come.
     overdue: Option<Instant>,
+    /// Since when the stream has been missing.
+    absent: Option<Instant>,
     silence: Duration,
     events: Sender<Result<ReadEvent, ConnectError>>,
 }
@@ -92,6 +98,7 @@ impl Feed {
             told: range.from,
             gap: None,
             overdue: None,
+            absent: None,
             silence: SILENCE_MIN,
             events,
         }
@@ -104,10 +111,18 @@ impl Feed {
                 End::Anew => self.pause().await,
                 End::Abandoned => return,
                 End::Complete { at } => break Ok(ReadEvent::Done { at: position_of(at) }),
+                End::Failed(ConnectError::Missing { .. }) if self.may_come_back() => {
+                    self.pause().await;
+                }
                 End::Failed(error) => break Err(error),
             }
         };
         self.events.send(last).await.ok();
+    }
+
+    fn may_come_back(&mut self) -> bool {
+        let since = *self.absent.get_or_insert_with(Instant::now);
+        since.elapsed() < ABSENCE_DOUBT && !self.events.is_closed()
     }
 
     /// So that a server that ends every consumer at once is not asked for ever more of them.
@@ -133,8 +148,9 @@ impl Feed {
     }
 
     async fn start(&mut self) -> Result<Consumer, End> {
-        must_lie_within(self.next, &present(&self.link, &self.definition).await?)?;
-        self.overdue = None;
+        let info = present(&self.link, &self.definition).await?;
+        (self.overdue, self.absent) = (None, None);
+        must_lie_within(self.next, &info)?;
         let consumer = Consumer::create(&self.link, &self.stream, self.next).await?;
         // A consumer starts at the first message that is left: it must not have been left behind meanwhile.
         let info = present(&self.link, &self.definition).await?;

@@ -119,6 +119,11 @@ impl Connector for NatsConnector {
         Ok(Box::new(NatsReader::open(link, config, definition, projection).await?))
     }
 
+    fn rows_between(&self, from: &Position, to: &Position) -> Option<u64> {
+        let (from, to) = (sequence_of(from).ok()?, sequence_of(to).ok()?);
+        Some(to.saturating_sub(from))
+    }
+
     fn compare(&self, a: &Position, b: &Position) -> PositionOrder {
         match (sequence_of(a), sequence_of(b)) {
             (Ok(a), Ok(b)) => a.cmp(&b).into(),

@@ -310,6 +310,9 @@ async fn a_stream_made_again_under_its_name_is_not_read_on() {
     stream.client.delete_stream(&stream.name).await;
     let error = reader.latest(&split()).await.unwrap_err();
     assert!(matches!(error, ConnectError::Missing { .. }), "{error}");
+    let mut reading = reader.read(&split(), &at(1), None).await.unwrap();
+    let (_, error) = until_error(&mut reading).await;
+    assert!(matches!(error, ConnectError::Missing { .. }), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -56,8 +56,7 @@ async fn starts(
     let stage = opening.source.stage(index);
     let (connector, config) = (&stage.connector, &stage.config);
     if stage.handoff.as_ref().is_some_and(|handoff| handoff.kind.is_some()) {
-        let handoff = opening.source.handoff(before, index, ends);
-        let derive = || connector.derive_starts(config, &stage.definition, &handoff);
+        let derive = || opening.source.derive_starts(before, index, ends.clone());
         return persistently(stage, derive).await;
     }
     let pinned = stage.pinned_starts();

@@ -129,3 +129,41 @@ fn reason(split: &SplitStatus, error: Option<&str>) -> Option<String> {
     let error = error.map_or_else(String::new, |error| format!(": {error}"));
     Some(format!("split {} {since}, though there is data{error}", split.split))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use segue_types::{ConsumerId, ObjectId};
+
+    use super::{STALLED_AFTER, SplitStatus, reason};
+
+    fn split(idle: Option<Duration>, is_behind: bool) -> SplitStatus {
+        SplitStatus {
+            source: ObjectId(1),
+            consumer: ConsumerId(1),
+            stage: "live".to_owned(),
+            index: 0,
+            split: "3".to_owned(),
+            phase: "reading".to_owned(),
+            position: Some("5".to_owned()),
+            bound: None,
+            latest: Some("9".to_owned()),
+            lag_rows: Some(4),
+            idle,
+            is_behind,
+        }
+    }
+
+    #[test]
+    fn a_split_is_stalled_when_it_has_data_and_has_not_moved_for_long() {
+        let long = Some(STALLED_AFTER + Duration::from_secs(2));
+        let shown = reason(&split(long, true), Some("could not reach Kafka"));
+        let expected =
+            "split 3 has not moved for 12 s, though there is data: could not reach Kafka";
+        assert_eq!(shown.as_deref(), Some(expected));
+        assert!(reason(&split(None, true), None).is_some(), "never moved at all");
+        assert_eq!(reason(&split(Some(Duration::from_secs(1)), true), None), None);
+        assert_eq!(reason(&split(long, false), None), None, "there is nothing to read");
+    }
+}

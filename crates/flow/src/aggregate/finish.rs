@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Decimal128Array, Float32Array, Float64Array, Int64Array};
-use arrow::datatypes::{DataType, i256};
+use arrow::array::{ArrayRef, BooleanBufferBuilder, Int64Array, PrimitiveArray};
+use arrow::buffer::NullBuffer;
+use arrow::datatypes::{
+    ArrowPrimitiveType, DataType, Decimal128Type, Float32Type, Float64Type, Int64Type, i256,
+};
 
 use super::accumulator::{Accumulator, State, with_extremum};
 use super::extremum::{End, Multisets};
@@ -99,10 +102,10 @@ impl Output {
         });
         match self.result_type {
             DataType::Int64 => {
-                Arc::new(values.map(|v| v.map(|v| v as i64)).collect::<Int64Array>())
+                Arc::new(optional::<Int64Type>(values.map(|value| value.map(|v| v as i64))))
             }
             _ => {
-                let array = values.collect::<Decimal128Array>();
+                let array = optional::<Decimal128Type>(values);
                 Arc::new(array.with_data_type(self.result_type.clone()))
             }
         }
@@ -111,11 +114,32 @@ impl Output {
     fn floats(&self, values: impl Iterator<Item = Option<f64>>) -> ArrayRef {
         match self.result_type {
             DataType::Float32 => {
-                Arc::new(values.map(|value| value.map(|v| v as f32)).collect::<Float32Array>())
+                Arc::new(optional::<Float32Type>(values.map(|value| value.map(|v| v as f32))))
             }
-            _ => Arc::new(values.collect::<Float64Array>()),
+            _ => Arc::new(optional::<Float64Type>(values)),
         }
     }
+}
+
+/// An array without a NULL buffer where nothing is NULL, as nearly always.
+fn optional<T: ArrowPrimitiveType>(
+    values: impl Iterator<Item = Option<T::Native>>,
+) -> PrimitiveArray<T> {
+    let mut held = Vec::with_capacity(values.size_hint().0);
+    let mut missing = Vec::new();
+    for value in values {
+        if value.is_none() {
+            missing.push(held.len());
+        }
+        held.push(value.unwrap_or_default());
+    }
+    let nulls = (!missing.is_empty()).then(|| {
+        let mut valid = BooleanBufferBuilder::new(held.len());
+        valid.append_n(held.len(), true);
+        missing.iter().for_each(|row| valid.set_bit(*row, false));
+        NullBuffer::new(valid.finish())
+    });
+    PrimitiveArray::new(held.into(), nulls)
 }
 
 fn counts_of(counts: &[i64], slots: &[u32]) -> ArrayRef {

@@ -323,25 +323,12 @@ impl Groups {
         (0..self.slots() as u32).filter(|slot| self.is_live(*slot)).collect()
     }
 
-    /// `slots`, dealt out to their vnode groups.
-    pub(super) fn by_group(&self, slots: &[u32]) -> [Vec<u32>; GROUPS] {
-        let mut groups = [const { Vec::new() }; GROUPS];
-        for slot in slots {
-            groups[usize::from(group_of(self.vnodes[*slot as usize]))].push(*slot);
-        }
-        groups
-    }
-
-    /// The slots in use of the vnode groups that are wanted.
-    pub(super) fn live_of(&self, wanted: &[bool; GROUPS]) -> [Vec<u32>; GROUPS] {
-        let mut groups = [const { Vec::new() }; GROUPS];
-        for (slot, vnode) in self.vnodes.iter().enumerate() {
-            let group = usize::from(group_of(*vnode));
-            if wanted[group] && self.is_live(slot as u32) {
-                groups[group].push(slot as u32);
-            }
-        }
-        groups
+    /// The slots in use of the vnode groups that are wanted, in order.
+    pub(super) fn live_of(&self, wanted: &[bool; GROUPS]) -> Vec<u32> {
+        let is_wanted = |slot: &u32| {
+            wanted[usize::from(group_of(self.vnodes[*slot as usize]))] && self.is_live(*slot)
+        };
+        (0..self.slots() as u32).filter(is_wanted).collect()
     }
 
     /// About how much memory they take.

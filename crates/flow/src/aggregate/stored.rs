@@ -10,9 +10,7 @@ use std::sync::Arc;
 
 use arrow::array::{
     Array, ArrayRef, AsArray, Decimal128Array, Float64Array, Int64Array, NullArray, RecordBatch,
-    UInt32Array,
 };
-use arrow::compute::take;
 use arrow::datatypes::{Decimal128Type, Field, Float64Type, Int64Type, Schema};
 use arrow::error::ArrowError;
 
@@ -25,7 +23,7 @@ use super::sums::IntegerSums;
 
 use segue_types::{BlobKind, StateBlob};
 
-use crate::blob::SealedBlob;
+use crate::blob::{Part, SealedBlob};
 use crate::error::RestoreError;
 use crate::key::{Column, GROUPS, group_of};
 
@@ -33,22 +31,19 @@ use crate::key::{Column, GROUPS, group_of};
 type EntryColumns = (Vec<u32>, ArrayRef, Int64Array);
 
 impl Aggregate {
+    /// The columns of all groups that are to be stored are gathered at once, in the order of their slots, since each
+    /// pass over them is one through all of memory. What belongs to which blob is dealt out when they are encoded.
     pub(super) fn seal_groups(&mut self) -> Vec<SealedBlob> {
         let mut dirty = self.tracker.take_unsealed();
         dirty.retain(|slot| self.groups.is_live(*slot));
-        let mut removed = self.take_removed();
-        let multisets = self.take_dirty_entries();
-        let slots = self.groups.by_group(&dirty);
-        let mut deltas = Vec::new();
-        for group in 0..GROUPS {
-            if slots[group].is_empty() && removed[group].is_empty() {
-                continue;
-            }
-            let entries =
-                multisets.iter().map(|entries| self.entries_of_group(entries, group)).collect();
-            let removed = std::mem::take(&mut removed[group]);
-            deltas.push(self.blob(group, BlobKind::Delta, removed, &slots[group], entries));
-        }
+        let groups = &self.groups;
+        let entries = self
+            .accumulators
+            .iter_mut()
+            .filter_map(|accumulator| accumulator.take_dirty_entries(|slot| groups.is_live(slot)));
+        let entries = entries.collect();
+        let removed = self.take_removed();
+        let deltas = self.blobs(BlobKind::Delta, removed, &dirty, entries);
         let blobs = self.with_bases(deltas);
         blobs.iter().for_each(|blob| self.sizes.sealed(blob));
         dirty.iter().for_each(|slot| self.groups.marks[*slot as usize] |= STORED);
@@ -56,87 +51,82 @@ impl Aggregate {
     }
 
     /// The deltas, bases in the place of those that have grown too heavy.
-    fn with_bases(&self, deltas: Vec<SealedBlob>) -> Vec<SealedBlob> {
-        let rebased = self.sizes.rebased(&deltas);
+    fn with_bases(&self, mut blobs: Vec<SealedBlob>) -> Vec<SealedBlob> {
+        let rebased = self.sizes.rebased(&blobs);
         if rebased == [false; GROUPS] {
-            return deltas;
+            return blobs;
         }
         let slots = self.groups.live_of(&rebased);
-        let written = |delta: SealedBlob| {
-            let group = usize::from(delta.group);
-            if rebased[group] { self.base(group, &slots[group]) } else { delta }
-        };
-        deltas.into_iter().map(written).collect()
-    }
-
-    fn base(&self, group: usize, slots: &[u32]) -> SealedBlob {
         let entries =
-            self.accumulators.iter().filter_map(|accumulator| accumulator.entries_of(slots));
-        self.blob(group, BlobKind::Base, Vec::new(), slots, entries.collect())
+            self.accumulators.iter().filter_map(|accumulator| accumulator.entries_of(&slots));
+        let bases = self.blobs(BlobKind::Base, self.no_keys(), &slots, entries.collect());
+        blobs.retain(|delta| !rebased[usize::from(delta.group)]);
+        blobs.extend(bases);
+        // A group that is due has lost its last row: its base is empty.
+        let is_there = |group: &usize| blobs.iter().any(|blob| usize::from(blob.group) == *group);
+        let empty = (0..GROUPS).filter(|group| rebased[*group]);
+        let empty = empty.filter(|group| !is_there(group)).collect::<Vec<_>>();
+        blobs.extend(empty.into_iter().map(|group| self.empty_base(group)));
+        blobs
     }
 
-    fn take_dirty_entries(&mut self) -> Vec<EntryColumns> {
-        if !self.accumulators.iter().any(Accumulator::is_multiset) {
-            return Vec::new();
-        }
-        let groups = &self.groups;
-        self.accumulators
-            .iter_mut()
-            .filter_map(|accumulator| accumulator.take_dirty_entries(|slot| groups.is_live(slot)))
-            .collect()
+    fn empty_base(&self, group: usize) -> SealedBlob {
+        let entries =
+            self.accumulators.iter().filter_map(|accumulator| accumulator.entries_of(&[]));
+        let mut parts = vec![self.no_keys().rows, self.group_rows(&[])];
+        parts.extend(entries.map(|entries| self.entry_rows(&entries)));
+        self.owner.seal(group as u8, BlobKind::Base, parts)
     }
 
-    /// Keys that went, by group.
-    fn take_removed(&mut self) -> Vec<Vec<ArrayRef>> {
-        let mut groups = vec![Vec::new(); GROUPS];
-        for (keys, vnodes) in std::mem::take(&mut self.removed) {
-            for (group, pieces) in groups.iter_mut().enumerate() {
-                let rows =
-                    (0..vnodes.len()).filter(|row| usize::from(group_of(vnodes[*row])) == group);
-                let rows = rows.map(|row| row as u32).collect::<UInt32Array>();
-                if !rows.is_empty() {
-                    pieces.push(take_columns(&keys, &rows));
-                }
-            }
-        }
-        groups.iter().map(|pieces| super::join_columns(pieces)).collect()
-    }
-
-    fn entries_of_group(
+    /// A blob for each vnode group that has any of this.
+    fn blobs(
         &self,
-        (slots, values, counts): &EntryColumns,
-        group: usize,
-    ) -> EntryColumns {
-        let is_of =
-            |row: &usize| usize::from(group_of(self.groups.vnodes[slots[*row] as usize])) == group;
-        let rows = (0..slots.len()).filter(is_of).map(|row| row as u32).collect::<UInt32Array>();
-        let picked = rows.values().iter().map(|row| slots[*row as usize]).collect();
-        let values = take(values, &rows, None).expect("rows are within the entries");
-        let counts = take(counts, &rows, None).expect("rows are within the entries");
-        (picked, values, counts.as_primitive::<Int64Type>().clone())
-    }
-
-    fn blob(
-        &self,
-        group: usize,
         kind: BlobKind,
-        removed: Vec<ArrayRef>,
+        removed: Dealt,
         slots: &[u32],
         entries: Vec<EntryColumns>,
-    ) -> SealedBlob {
-        let removed = if removed.is_empty() { self.groups.key_columns(&[]) } else { removed };
-        let mut parts = vec![batch(removed, 0)];
+    ) -> Vec<SealedBlob> {
+        let group_of_slot = |slot: &u32| group_of(self.groups.vnodes[*slot as usize]);
+        let deal = |slots: &[u32], rows| Dealt::new(rows, slots.iter().map(group_of_slot));
+        let mut parts = vec![removed, deal(slots, self.group_rows(slots))];
+        parts.extend(entries.iter().map(|entries| deal(&entries.0, self.entry_rows(entries))));
+        let mut blobs = Vec::new();
+        for group in 0..GROUPS {
+            if parts.iter().any(|part| !part.places[group].is_empty()) {
+                let parts = parts.iter_mut().map(|part| part.take(group));
+                blobs.push(self.owner.seal(group as u8, kind, parts));
+            }
+        }
+        blobs
+    }
+
+    /// Keys that went.
+    fn take_removed(&mut self) -> Dealt {
+        let (keys, vnodes): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.removed).into_iter().unzip();
+        if keys.is_empty() {
+            return self.no_keys();
+        }
+        Dealt::new(batch(super::join_columns(&keys), 0), vnodes.concat().into_iter().map(group_of))
+    }
+
+    fn no_keys(&self) -> Dealt {
+        Dealt::new(batch(self.groups.key_columns(&[]), 0), std::iter::empty())
+    }
+
+    /// Keys, weights and accumulators of the groups at `slots`.
+    fn group_rows(&self, slots: &[u32]) -> RecordBatch {
         let mut columns = self.groups.key_columns(slots);
         let weights = slots.iter().map(|slot| self.groups.weights[*slot as usize]);
-        columns.push(Arc::new(Int64Array::from_iter_values(weights)));
+        columns.push(words(weights));
         columns.extend(self.accumulators.iter().flat_map(|accumulator| accumulator.columns(slots)));
-        parts.push(batch(columns, slots.len()));
-        for (slots, values, counts) in entries {
-            let mut columns = self.groups.key_columns(&slots);
-            columns.extend([values, Arc::new(counts) as ArrayRef]);
-            parts.push(batch(columns, slots.len()));
-        }
-        self.owner.seal(group as u8, kind, parts)
+        batch(columns, slots.len())
+    }
+
+    fn entry_rows(&self, (slots, values, counts): &EntryColumns) -> RecordBatch {
+        let mut columns = self.groups.key_columns(slots);
+        columns.extend([Arc::clone(values), Arc::new(counts.clone()) as ArrayRef]);
+        batch(columns, slots.len())
     }
 
     pub(super) fn load_groups(&mut self, blobs: &[StateBlob]) -> Result<(), RestoreError> {
@@ -216,11 +206,24 @@ impl Aggregate {
     }
 }
 
-fn take_columns(columns: &[ArrayRef], rows: &UInt32Array) -> Vec<ArrayRef> {
-    columns
-        .iter()
-        .map(|column| take(column, rows, None).expect("rows are within the batch"))
-        .collect()
+/// Rows, and which of them belong to each vnode group.
+struct Dealt {
+    rows: RecordBatch,
+    places: [Vec<u32>; GROUPS],
+}
+
+impl Dealt {
+    fn new(rows: RecordBatch, groups: impl Iterator<Item = u8>) -> Dealt {
+        let mut places = [const { Vec::new() }; GROUPS];
+        for (row, group) in groups.enumerate() {
+            places[usize::from(group)].push(row as u32);
+        }
+        Dealt { rows, places }
+    }
+
+    fn take(&mut self, group: usize) -> Part {
+        Part::of(&self.rows, std::mem::take(&mut self.places[group]))
+    }
 }
 
 /// Columns as a batch of their own; names do not matter, places do.

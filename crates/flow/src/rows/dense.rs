@@ -74,9 +74,12 @@ impl DenseRows {
     ) -> RelationVersion {
         let changed = by_chunk(changed);
         if changed.is_empty()
-            && let Some(newest) = self.versions.newest()
+            && let Some(newest) = self.versions.newest().cloned()
         {
-            return newest.clone();
+            // Former versions may have gone since the newest was made.
+            let oldest = self.versions.oldest();
+            self.index.write().exhume(oldest);
+            return newest;
         }
         let rebuilt = self.to_rebuild(&changed);
         for ((number, places), rebuild) in changed.iter().zip(rebuilt) {

@@ -133,6 +133,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("query", "SELECT 1"),
     ("path", "/data"),
     ("properties.bootstrap.server", "localhost:9092"),
+    ("service.url", "{connector}://localhost:6650"),
 ];
 
 impl Probe {

@@ -33,6 +33,45 @@ const USER_COLUMNS: &[(&str, Kind)] = &[
 ];
 
 pub(super) const RELATIONS: &[Relation] = &[
+    // What Segue does not have; psql lists it all the same.
+    Relation {
+        name: "pg_policy",
+        columns: &[
+            ("oid", Kind::Oid("oid")),
+            ("polname", Kind::Text),
+            ("polrelid", Kind::Oid("oid")),
+            ("polcmd", Kind::Char),
+            ("polpermissive", Kind::Boolean),
+            ("polroles", Kind::Oids),
+            ("polqual", Kind::Text),
+            ("polwithcheck", Kind::Text),
+        ],
+        source: Source::Catalog(|_| Vec::new()),
+    },
+    Relation {
+        name: "pg_default_acl",
+        columns: &[
+            ("oid", Kind::Oid("oid")),
+            ("defaclrole", Kind::Oid("oid")),
+            ("defaclnamespace", Kind::Oid("oid")),
+            ("defaclobjtype", Kind::Char),
+            ("defaclacl", Kind::Texts),
+        ],
+        source: Source::Catalog(|_| Vec::new()),
+    },
+    Relation {
+        name: "pg_event_trigger",
+        columns: &[
+            ("oid", Kind::Oid("oid")),
+            ("evtname", Kind::Text),
+            ("evtevent", Kind::Text),
+            ("evtowner", Kind::Oid("oid")),
+            ("evtfoid", Kind::Oid("oid")),
+            ("evtenabled", Kind::Char),
+            ("evttags", Kind::Texts),
+        ],
+        source: Source::Catalog(|_| Vec::new()),
+    },
     Relation {
         name: "pg_namespace",
         columns: &[

@@ -7,14 +7,17 @@ mod aggregates;
 mod checked;
 mod constants;
 mod definitions;
+mod series;
 mod session;
 mod simple;
 mod size;
 
 use std::sync::Arc;
 
+use datafusion::catalog::TableFunctionImpl;
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::session_state::SessionState;
+use datafusion::functions_table::generate_series::{GenerateSeriesFunc, RangeFunc};
 use datafusion::logical_expr::ScalarUDF;
 use datafusion_pg_catalog::pg_catalog::array_bounds_udf::{
     create_array_lower_udf, create_array_upper_udf,
@@ -25,6 +28,7 @@ use datafusion_pg_catalog::pg_catalog::quote_ident_udf::{
 };
 
 pub(crate) use checked::checked;
+use series::{Last, Series};
 
 use crate::plan::{Identity, SnapshotCell};
 
@@ -47,6 +51,9 @@ pub(crate) fn register_shared(state: &mut SessionState) {
     for function in aggregates::functions() {
         state.register_udaf(Arc::new(function)).expect("a session's registry takes every function");
     }
+    let series = |inner: Arc<dyn TableFunctionImpl>, last| Arc::new(Series { inner, last });
+    state.register_udtf("generate_series", series(Arc::new(GenerateSeriesFunc {}), Last::Included));
+    state.register_udtf("range", series(Arc::new(RangeFunc {}), Last::Excluded));
     state.register_udtf("pg_get_keywords", crate::catalog::keywords());
 }
 

@@ -37,11 +37,49 @@ pub(crate) fn for_query(statement: Statement) -> Statement {
     ];
     let mut statement = rules.iter().fold(statement, |statement, rule| rule.rewrite(statement));
     segue_plan::dialect::rewrite(&mut statement);
+    let _: ControlFlow<()> = VisitMut::visit(&mut statement, &mut Columns);
     let _: ControlFlow<()> = visit_expressions_mut(&mut statement, |expr| {
         processing_time(expr);
         ControlFlow::Continue(())
     });
     statement
+}
+
+/// `EXISTS (query)` among the columns is a count that is not zero: DataFusion answers it in conditions alone.
+struct Columns;
+
+impl VisitorMut for Columns {
+    type Break = ();
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        for item in &mut select.projection {
+            if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
+                let _: ControlFlow<()> = visit_expressions_mut(expr, |part| {
+                    counted(part);
+                    ControlFlow::Continue(())
+                });
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn counted(expr: &mut Expr) {
+    let Expr::Exists { subquery, negated } = expr else { return };
+    let text = if *negated {
+        "SELECT count(*) = 0 FROM t AS e"
+    } else {
+        "SELECT count(*) > 0 FROM t AS e"
+    };
+    let mut count = segue_sql::parse_query(text).expect("our own text is a query").tree;
+    if let SetExpr::Select(select) = count.body.as_mut()
+        && let [from] = select.from.as_mut_slice()
+        && let TableFactor::Table { alias, .. } = &from.relation
+    {
+        let (alias, subquery) = (alias.clone(), subquery.clone());
+        from.relation = TableFactor::Derived { lateral: false, subquery, alias, sample: None };
+    }
+    *expr = Expr::Subquery(count);
 }
 
 /// `proctime()` of a SELECT is the time of the statement.
@@ -129,6 +167,11 @@ fn array_of_query(expr: &mut Expr) {
         *expr = options;
         return;
     }
+    if is_of_policies(select) {
+        let none = segue_sql::parse_expression("CAST(NULL AS TEXT[])");
+        *expr = *none.expect("our own text is an expression").tree;
+        return;
+    }
     let Some(SelectItem::UnnamedExpr(item) | SelectItem::ExprWithAlias { expr: item, .. }) =
         select.projection.first()
     else {
@@ -141,6 +184,13 @@ fn array_of_query(expr: &mut Expr) {
         select.projection = vec![SelectItem::UnnamedExpr(aggregate)];
     }
     *expr = Expr::Subquery(query);
+}
+
+/// There are no policies, and what psql makes of them is deeper than DataFusion can look.
+fn is_of_policies(select: &Select) -> bool {
+    let [from] = select.from.as_slice() else { return false };
+    matches!(&from.relation, TableFactor::Table { name, .. }
+        if name.to_string().to_ascii_lowercase().ends_with("pg_policy"))
 }
 
 fn options_of(select: &Select) -> Option<Expr> {

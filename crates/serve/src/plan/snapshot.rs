@@ -82,7 +82,7 @@ impl SnapshotCell {
         let Published { epoch, catalog, .. } = &*reading.published;
         let (epoch, catalog) = (*epoch, Arc::clone(catalog));
         let published = Arc::new(Published { epoch, catalog, relations: HashMap::new() });
-        *reading = Reading { published, locked: None };
+        *reading = Reading { published, locked: None, returned: None };
     }
 
     pub(crate) fn get(&self) -> Reading {

@@ -70,6 +70,9 @@ fn table(cursor: &mut Cursor<'_>, on_existing: OnExisting) -> Result<CreateTable
     let append_only = cursor.accept(&["APPEND", "ONLY"]);
     let mutability = if append_only { Mutability::AppendOnly } else { Mutability::Mutable };
     let on_conflict = on_conflict(cursor)?;
+    if cursor.is_words(&["WITH", "VERSION", "COLUMN"]) {
+        return Err(unsupported(cursor, "WITH VERSION COLUMN is not supported"));
+    }
     let includes = stage::includes(cursor)?;
     let input = if cursor.is_word(0, "WITH") { Some(stage::input(cursor)?) } else { None };
     Ok(CreateTable { name, on_existing, columns, mutability, on_conflict, includes, input, offset })
@@ -90,9 +93,6 @@ fn on_conflict(cursor: &mut Cursor<'_>) -> Result<Option<ConflictAction>, ParseE
             cursor.unexpected("DO NOTHING, OVERWRITE, DO UPDATE FULL or DO UPDATE IF NOT NULL")
         );
     };
-    if cursor.is_words(&["WITH", "VERSION", "COLUMN"]) {
-        return Err(unsupported(cursor, "WITH VERSION COLUMN is not supported"));
-    }
     Ok(Some(action))
 }
 

@@ -77,6 +77,8 @@ impl KafkaClient {
         let results = block_on(self.admin().create_partitions([&new], &options()));
         all_succeeded(results.expect("the broker answers"));
         self.wait_for_partitions(topic, partitions);
+        // It knows the old number; another one asks for the new.
+        self.forget_producer();
     }
 
     /// Deletes the records of a partition before `offset`, as retention does.

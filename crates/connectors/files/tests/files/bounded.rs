@@ -4,7 +4,7 @@
 use std::fs;
 
 use crate::common::{config, drain, next, open, options, pin};
-use segue_connect::{ConnectError, Connector, HasData, OnError, RowFormat, Start};
+use segue_connect::{ConnectError, Connector, HandoffKind, HasData, OnError, RowFormat, Start};
 use segue_connector_files::FilesConnector;
 use segue_types::{Position, PositionOrder, RowSemantics, SplitId};
 use tempfile::tempdir;
@@ -28,7 +28,7 @@ async fn json_lines_of_all_matching_files_are_read_once() {
     config.options.0.insert("match_pattern".to_owned(), "*.ndjson".to_owned());
     let capabilities = FilesConnector.describe(&config).expect("a good configuration");
     assert_eq!(capabilities.semantics, RowSemantics::Append);
-    assert_eq!(capabilities.produces, []);
+    assert_eq!(capabilities.produces, [HandoffKind::Columns]);
     let definition = pin(&config).await;
     assert!(definition.sealed);
     let ids: Vec<&str> = definition.splits.iter().map(|split| split.id.as_str()).collect();
@@ -184,9 +184,9 @@ async fn one_file_and_globs_can_be_named_by_the_path() {
     }
     let error = FilesConnector.pin(&config(&dir.path().join("none"), "csv")).await;
     assert!(matches!(error, Err(ConnectError::Missing { .. })));
-    fs::write(dir.path().join("a.csv.gz"), "").expect("written");
+    fs::write(dir.path().join("a.csv.xz"), "").expect("written");
     let error = FilesConnector.pin(&config(dir.path(), "csv")).await.expect_err("compressed");
-    assert!(error.to_string().contains("a.csv.gz\" is compressed"), "{error}");
+    assert!(error.to_string().contains("a.csv.xz\" is compressed"), "{error}");
 }
 
 #[tokio::test]

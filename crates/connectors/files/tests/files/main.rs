@@ -2,5 +2,6 @@
 
 mod bounded;
 mod common;
+mod packed;
 mod parquet;
 mod watched;

@@ -164,3 +164,42 @@ async fn a_file_that_shrinks_or_begins_otherwise_is_an_error() {
         assert!(matches!(error, ConnectError::Replaced { .. }), "{error}");
     }
 }
+
+/// How many files below `dir` this process has open.
+fn open_below(dir: &Path) -> usize {
+    let descriptors = fs::read_dir("/proc/self/fd").expect("Linux tells");
+    let below = |entry: std::io::Result<fs::DirEntry>| {
+        fs::read_link(entry.ok()?.path()).ok().filter(|target| target.starts_with(dir))
+    };
+    descriptors.filter_map(below).count()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn few_of_many_watched_files_are_open_at_a_time() {
+    let dir = tempdir().expect("a directory");
+    let line = format!("{{\"id\":1,\"name\":\"{}\"}}\n", "x".repeat(2000));
+    for file in 0..400 {
+        fs::write(dir.path().join(format!("f{file}")), line.repeat(100)).expect("written");
+    }
+    let config = watched(config(dir.path(), "json"), FAST);
+    let definition = pin(&config).await;
+    let stage: std::sync::Arc<dyn StageReader> = open(&config, &definition, &[0]).await.into();
+    let readers = definition.splits.into_iter().map(|split| {
+        let stage = std::sync::Arc::clone(&stage);
+        tokio::spawn(async move {
+            let mut reader = read(&*stage, split.id.as_str(), "0").await;
+            rows(&mut *reader, 100).await.len()
+        })
+    });
+    let readers: Vec<_> = readers.collect();
+    let (mut most, mut looks) = (0, 0);
+    while readers.iter().any(|reader| !reader.is_finished()) {
+        most = most.max(open_below(dir.path()));
+        looks += 1;
+        tokio::task::yield_now().await;
+    }
+    for reader in readers {
+        assert_eq!(reader.await.expect("it reads"), 100);
+    }
+    assert!((1..=16).contains(&most), "{most} files were open at a time in {looks} looks");
+}
