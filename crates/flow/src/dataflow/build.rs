@@ -10,8 +10,8 @@ use crate::aggregate::Aggregate;
 use crate::arrangement::{Arrangement, Changes};
 use crate::blob::{BlobOwner, fingerprint};
 use crate::operators::{
-    Arrives, Constant, Filter, Held, Join, Lookup, Normalise, Operator, Project, Recompute,
-    TopN, UnionAll, Unnest,
+    Arrives, Constant, Filter, Held, Join, Lookup, Normalise, Operator, Project, Recompute, TopN,
+    UnionAll, Unnest,
 };
 use crate::rows::{Identity, Rows, nullable};
 use crate::spec::{DataflowSpec, JoinSpec, Node, OperatorSpec};

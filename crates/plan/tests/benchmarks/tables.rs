@@ -94,7 +94,9 @@ impl Table {
                     let cents = numbers().map(i128::from).map(Some).collect::<Decimal128Array>();
                     Arc::new(cents.with_precision_and_scale(12, 2).expect("twelve digits"))
                 }
-                Kind::Date => Arc::new(numbers().map(|days| days as i32).collect::<Date32Array>()),
+                Kind::Date => {
+                    Arc::new(numbers().map(|days| Some(days as i32)).collect::<Date32Array>())
+                }
                 Kind::Time => Arc::new(numbers().map(Some).collect::<TimestampMicrosecondArray>()),
                 Kind::Text => {
                     let texts = rows.iter().map(|row| match &row[place] {
