@@ -12,6 +12,7 @@ mod epoch;
 mod freshness;
 mod idle_topic;
 mod instance;
+mod join;
 mod kafka;
 mod lookup;
 mod measure;
@@ -57,6 +58,7 @@ type Bench = fn(&Run) -> Outcome;
 const BENCHES: &[(&str, Bench)] = &[
     ("decode", decode::bench),
     ("aggregate", aggregate::bench),
+    ("join", join::bench),
     ("views", views::bench),
     ("kafka", kafka::bench),
     ("capture", capture::bench),

@@ -524,6 +524,7 @@ fn path_from_state(spec: &DataflowSpec) -> Option<Vec<usize>> {
             OperatorSpec::Normalise { .. }
             | OperatorSpec::Aggregate { .. }
             | OperatorSpec::Recompute { .. }
+            | OperatorSpec::TopN { .. }
             | OperatorSpec::Constant { .. } => break,
         }
     }

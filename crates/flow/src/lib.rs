@@ -35,6 +35,6 @@ pub use rows::RelationVersion;
 pub use segue_types::{BlobKind, Changes, Ops, StateBlob};
 pub use spec::{
     AggregateFunction, AggregateSpec, Conflict, DataflowSpec, InputKind, InputSpec, JoinKind,
-    JoinSpec, Node, NullKeys, OperatorSpec, PartitionedInput,
+    JoinSpec, Node, NullKeys, OperatorSpec, PartitionedInput, RowNumbers, SortColumn, TopNSpec,
 };
 pub use stats::OperatorStats;

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
+use arrow::compute::SortOptions;
 use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::physical_expr::PhysicalExpr;
 
@@ -78,10 +79,38 @@ pub enum OperatorSpec {
         /// What is recomputed, for plans and errors.
         what: String,
     },
+    /// The first rows of each partition.
+    TopN { input: Node, top: TopNSpec, schema: SchemaRef },
     /// Rows that are part of the plan.
     Constant { rows: RecordBatch },
     /// A row for each item of the lists in these columns, which go together.
     Unnest { input: Node, lists: Vec<usize>, schema: SchemaRef },
+}
+
+/// Which rows [`OperatorSpec::TopN`] shows.
+#[derive(Clone, Debug)]
+pub struct TopNSpec {
+    pub partition: Vec<usize>,
+    pub order: Vec<SortColumn>,
+    pub skip: usize,
+    /// `None`: all that follow.
+    pub fetch: Option<usize>,
+    pub numbers: RowNumbers,
+}
+
+/// A column to order by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SortColumn {
+    pub column: usize,
+    pub options: SortOptions,
+}
+
+/// Whether rows carry their place in the order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RowNumbers {
+    None,
+    /// As a last column, from 1.
+    Last,
 }
 
 /// An input of [`OperatorSpec::Recompute`]: rows that agree in `key` are computed together.
@@ -255,6 +284,7 @@ impl DataflowSpec {
                 | OperatorSpec::Join { schema, .. }
                 | OperatorSpec::Lookup { schema, .. }
                 | OperatorSpec::Recompute { schema, .. }
+                | OperatorSpec::TopN { schema, .. }
                 | OperatorSpec::Unnest { schema, .. } => Arc::clone(schema),
                 OperatorSpec::Constant { rows } => rows.schema(),
                 OperatorSpec::Filter { input, .. } => self.schema_of(*input),
@@ -268,7 +298,9 @@ impl DataflowSpec {
         match node {
             Node::Input(input) => self.inputs[input].kind == InputKind::AppendOnly,
             Node::Operator(operator) => match &self.operators[operator] {
-                OperatorSpec::Normalise { .. } | OperatorSpec::Recompute { .. } => false,
+                OperatorSpec::Normalise { .. }
+                | OperatorSpec::Recompute { .. }
+                | OperatorSpec::TopN { .. } => false,
                 OperatorSpec::Join { left, right, join, .. } => match join.kind {
                     JoinKind::Inner | JoinKind::Semi => {
                         self.is_append_only(*left) && self.is_append_only(*right)
@@ -292,7 +324,8 @@ impl DataflowSpec {
             Node::Operator(operator) => match &self.operators[operator] {
                 OperatorSpec::Normalise { .. }
                 | OperatorSpec::Aggregate { .. }
-                | OperatorSpec::Recompute { .. } => true,
+                | OperatorSpec::Recompute { .. }
+                | OperatorSpec::TopN { .. } => true,
                 OperatorSpec::Filter { input, .. } => self.is_consolidated(*input),
                 OperatorSpec::Project { .. }
                 | OperatorSpec::UnionAll { .. }
@@ -312,6 +345,7 @@ impl OperatorSpec {
             OperatorSpec::Project { input, .. }
             | OperatorSpec::Filter { input, .. }
             | OperatorSpec::Aggregate { input, .. }
+            | OperatorSpec::TopN { input, .. }
             | OperatorSpec::Unnest { input, .. } => vec![*input],
             OperatorSpec::Join { left, right, .. } | OperatorSpec::Lookup { left, right, .. } => {
                 vec![*left, *right]
@@ -337,6 +371,7 @@ impl OperatorSpec {
             OperatorSpec::Join { join, .. } => join.kind.name(),
             OperatorSpec::Lookup { .. } => "temporal join",
             OperatorSpec::Recompute { .. } => "recompute",
+            OperatorSpec::TopN { .. } => "top n",
             OperatorSpec::Constant { .. } => "constant",
             OperatorSpec::Unnest { .. } => "unnest",
         }

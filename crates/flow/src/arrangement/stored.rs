@@ -11,7 +11,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt32Type};
 use segue_types::{BlobKind, StateBlob};
 
 use super::{Arrangement, DIRTY, STORED};
-use crate::blob::BlobOwner;
+use crate::blob::{BlobOwner, SealedBlob};
 use crate::delta::Delta;
 use crate::error::RestoreError;
 use crate::key::{GROUPS, group_of, vnode_of};
@@ -22,7 +22,7 @@ type ByGroup<T> = [Vec<T>; GROUPS];
 
 impl Arrangement {
     /// What changed since the last seal.
-    pub(crate) fn seal(&mut self, owner: &BlobOwner) -> Vec<StateBlob> {
+    pub(crate) fn seal(&mut self, owner: &BlobOwner) -> Vec<SealedBlob> {
         let came = self.take_dirty();
         let went = self.take_removed();
         let mut blobs = Vec::new();
@@ -30,18 +30,18 @@ impl Arrangement {
             if came[group].is_empty() && went[group].num_rows() == 0 {
                 continue;
             }
-            let parts = [went[group].clone(), self.stored_rows(&came[group])];
-            blobs.push(owner.write(group as u8, BlobKind::Delta, &parts));
+            let parts = vec![went[group].clone(), self.stored_rows(&came[group])];
+            blobs.push(owner.seal(group as u8, BlobKind::Delta, parts));
         }
         let rebased = self.sizes.rebased(&blobs);
         if rebased != [false; GROUPS] {
             let all = self.by_group(self.live());
             for blob in blobs.iter_mut().filter(|blob| rebased[usize::from(blob.group)]) {
                 let rows = self.stored_rows(&all[usize::from(blob.group)]);
-                *blob = owner.write(blob.group, BlobKind::Base, &[rows]);
+                *blob = owner.seal(blob.group, BlobKind::Base, vec![rows]);
             }
         }
-        blobs.iter().for_each(|blob| self.sizes.stored(blob));
+        blobs.iter().for_each(|blob| self.sizes.sealed(blob));
         blobs
     }
 
@@ -124,7 +124,7 @@ impl Arrangement {
             }
             self.load_rows(came, blob.group)
                 .ok_or_else(|| damaged("its rows are not of this operator"))?;
-            self.sizes.stored(blob);
+            self.sizes.loaded(blob);
         }
         // What was just read is stored, and nothing of it changed.
         self.dirty.clear();

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use segue_types::{BlobKind, OperatorId, StateBlob};
 
 use super::{Arrangement, Changes, Keys};
-use crate::blob::BlobOwner;
+use crate::blob::{BlobOwner, SealedBlob};
 use crate::delta::Delta;
 
 const OWNER: BlobOwner = BlobOwner { operator: OperatorId(3), fingerprint: 9 };
@@ -43,8 +43,8 @@ fn found(arrangement: &Arrangement, key: i64) -> Model {
     slots.iter().enumerate().map(row).collect()
 }
 
-fn keep(stored: &mut BTreeMap<u8, Vec<StateBlob>>, blobs: Vec<StateBlob>) {
-    for blob in blobs {
+fn keep(stored: &mut BTreeMap<u8, Vec<StateBlob>>, blobs: &[SealedBlob]) {
+    for blob in blobs.iter().map(SealedBlob::encode) {
         let group = stored.entry(blob.group).or_default();
         if blob.kind == BlobKind::Base {
             group.clear();
@@ -84,7 +84,7 @@ proptest! {
             }
             model.retain(|_, weight| *weight != 0);
             if seals {
-                keep(&mut stored, arrangement.seal(&OWNER));
+                keep(&mut stored, &arrangement.seal(&OWNER));
             }
             if seals && reloads {
                 arrangement = Arrangement::new(&schema(), vec![0], Changes::ComeAndGo);

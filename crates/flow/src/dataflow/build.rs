@@ -10,7 +10,7 @@ use crate::aggregate::Aggregate;
 use crate::arrangement::{Arrangement, Changes};
 use crate::blob::{BlobOwner, fingerprint};
 use crate::operators::{
-    Arrives, Constant, Filter, Held, Join, Lookup, Normalise, Operator, Project, Recompute,
+    Arrives, Constant, Filter, Held, Join, Lookup, Normalise, Operator, Project, Recompute, TopN,
     UnionAll, Unnest,
 };
 use crate::rows::{Identity, Rows, nullable};
@@ -89,6 +89,11 @@ impl Place<'_> {
                 Box::new(Lookup::new(self.name(), owner, inputs, join, schema))
             }
             OperatorSpec::Recompute { .. } => Box::new(self.recompute()),
+            OperatorSpec::TopN { input, top, schema } => {
+                let input = self.spec.schema_of(*input);
+                let owner = self.owner(0, &input, &format!("by {:?}", top.partition));
+                Box::new(TopN::new(self.name(), owner, &input, top, schema))
+            }
             OperatorSpec::Normalise { .. } => unreachable!("it takes changes by key"),
         }
     }

@@ -4,6 +4,7 @@ use arrow::array::RecordBatch;
 use segue_types::StateBlob;
 
 use super::{Operator, OperatorState, StateSize};
+use crate::blob::SealedBlob;
 use crate::delta::Delta;
 use crate::error::{RestoreError, StepError};
 
@@ -32,7 +33,7 @@ impl Operator for Constant {
 
 impl OperatorState for Constant {
     /// The rows are part of the plan.
-    fn seal(&mut self) -> Vec<StateBlob> {
+    fn seal(&mut self) -> Vec<SealedBlob> {
         Vec::new()
     }
 

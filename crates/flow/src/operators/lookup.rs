@@ -1,7 +1,7 @@
 //! The temporal join: each arriving row meets the rows of the other side that are there at that moment, for good.
 //!
 //! It keeps the looked-up side alone. Rows of that side that come or go later change nothing that was put out, so this
-//! is the one operator whose output depends on the order of arrival, which is what FOR SYSTEM_TIME AS OF PROCTIME() asks for.
+//! is the one operator whose output depends on the order of arrival. FOR SYSTEM_TIME AS OF PROCTIME() asks for that.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::join::From;
 use super::join::pairs::{Pairs, by_itself, joined_schema};
 use super::{Operator, OperatorState, StateSize};
 use crate::arrangement::{Arrangement, Changes, Keys};
-use crate::blob::BlobOwner;
+use crate::blob::{BlobOwner, SealedBlob};
 use crate::delta::Delta;
 use crate::error::{RestoreError, StepError};
 use crate::spec::{JoinKind, JoinSpec, NullKeys};
@@ -115,7 +115,7 @@ impl Operator for Lookup {
 }
 
 impl OperatorState for Lookup {
-    fn seal(&mut self) -> Vec<StateBlob> {
+    fn seal(&mut self) -> Vec<SealedBlob> {
         self.rows.seal(&self.owner)
     }
 

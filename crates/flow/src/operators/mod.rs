@@ -10,6 +10,7 @@ mod lookup;
 mod normalise;
 mod project;
 mod recompute;
+mod top_n;
 mod union_all;
 mod unnest;
 
@@ -27,6 +28,7 @@ pub(crate) use lookup::Lookup;
 pub(crate) use normalise::Normalise;
 pub(crate) use project::Project;
 pub(crate) use recompute::{Held, Recompute};
+pub(crate) use top_n::TopN;
 pub(crate) use union_all::UnionAll;
 pub(crate) use unnest::Unnest;
 

@@ -1,8 +1,8 @@
 //! Recomputation: what has no incremental form is computed again for the partitions that a step touched.
 //!
 //! It holds its inputs and what it put out, both by partition, and puts out the difference; so its output is exact even
-//! where the program may choose (ties, order of sums). The program gets the rows sorted by all columns, so that
-//! what depends on their order does not depend on the order of arrival. Without a key there is one partition, the whole.
+//! where the program may choose (ties, order of sums). The program gets the rows sorted by all columns, so that what
+//! depends on their order does not depend on the order of arrival. Without a key the whole is one partition.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use segue_types::StateBlob;
 
 use super::{Operator, OperatorState, StateSize};
 use crate::arrangement::{Arrangement, Keys};
-use crate::blob::BlobOwner;
+use crate::blob::{BlobOwner, SealedBlob};
 use crate::delta::Delta;
 use crate::error::{RestoreError, StepError};
 use crate::program::Program;
@@ -160,7 +160,7 @@ impl Operator for Recompute {
 }
 
 impl OperatorState for Recompute {
-    fn seal(&mut self) -> Vec<StateBlob> {
+    fn seal(&mut self) -> Vec<SealedBlob> {
         let mut blobs = self.output.rows.seal(&self.output.owner);
         for held in &mut self.inputs {
             blobs.extend(held.rows.seal(&held.owner));

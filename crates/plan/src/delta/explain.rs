@@ -3,7 +3,9 @@
 use std::fmt::Write;
 
 use arrow::datatypes::SchemaRef;
-use segue_flow::{AggregateSpec, Conflict, InputKind, JoinSpec, Node, NullKeys, OperatorSpec};
+use segue_flow::{
+    AggregateSpec, Conflict, InputKind, JoinSpec, Node, NullKeys, OperatorSpec, TopNSpec,
+};
 
 use super::ViewPlan;
 use super::errors::type_name;
@@ -87,6 +89,7 @@ fn describe(plan: &ViewPlan, node: Node, depth: usize, text: &mut String) {
                 by => format!("Recompute {what} by ({by}); state: input and output"),
             }
         }
+        OperatorSpec::TopN { input, top, .. } => top_text(plan, *input, top),
         OperatorSpec::Constant { rows } => format!("Constant, {} rows", rows.num_rows()),
         OperatorSpec::Unnest { input, lists, .. } => {
             format!("Unnest {}", names(&plan.spec.schema_of(*input), lists))
@@ -94,6 +97,22 @@ fn describe(plan: &ViewPlan, node: Node, depth: usize, text: &mut String) {
     };
     line(text, depth, &content);
     operator.inputs().into_iter().for_each(|input| describe(plan, input, depth + 1, text));
+}
+
+fn top_text(plan: &ViewPlan, input: Node, top: &TopNSpec) -> String {
+    let schema = plan.spec.schema_of(input);
+    let order = top.order.iter().map(|sort| {
+        let name = schema.field(sort.column).name();
+        if sort.options.descending { format!("{name} DESC") } else { name.clone() }
+    });
+    let order = order.collect::<Vec<_>>().join(", ");
+    let by = match top.partition.as_slice() {
+        [] => String::new(),
+        partition => format!(" by ({})", names(&schema, partition)),
+    };
+    let fetch = top.fetch.map_or_else(|| "all".to_owned(), |fetch| fetch.to_string());
+    let skip = if top.skip == 0 { String::new() } else { format!(" after {}", top.skip) };
+    format!("TopN {fetch}{skip} of ({order}){by}; state: all rows in order")
 }
 
 fn join_text(plan: &ViewPlan, name: &str, left: Node, right: Node, join: &JoinSpec) -> String {

@@ -42,6 +42,14 @@ impl Leaf {
         LogicalPlan::Extension(Extension { node: Arc::new(self) })
     }
 
+    pub(super) fn number(&self) -> usize {
+        self.number
+    }
+
+    pub(super) fn schema(&self) -> &DFSchema {
+        &self.schema
+    }
+
     pub(super) fn arrow_schema(&self) -> SchemaRef {
         Arc::clone(self.schema.inner())
     }

@@ -13,6 +13,7 @@ mod inputs;
 mod join;
 mod recompute;
 mod temporal;
+mod top_n;
 mod unnest;
 
 use std::collections::BTreeSet;
@@ -29,6 +30,7 @@ use datafusion::scalar::ScalarValue;
 use segue_flow::{DataflowSpec, Node, OperatorSpec};
 use segue_types::{SqlState, UserError};
 
+use super::leaf::Leaf;
 use super::physical::{cast_to, column, held_type, physical};
 use super::provider::{CatalogProvider, ReadAs, RelationSource};
 use super::{ViewInput, errors, refuse};
@@ -56,6 +58,8 @@ struct Translator<'a> {
     notices: BTreeSet<String>,
     /// Inside how many right sides of temporal joins the translation is.
     looked_up: usize,
+    /// What stands for leaves of plans that are translated in parts, by their numbers.
+    given: Vec<Output>,
 }
 
 /// The dataflow of `plan`, its relation named as `named`.
@@ -65,7 +69,8 @@ pub(super) fn translate(
     provider: &CatalogProvider<'_>,
 ) -> Result<Translated, UserError> {
     let (inputs, spec) = Inputs::collect(plan, provider)?;
-    let mut translator = Translator { inputs, spec, notices: BTreeSet::new(), looked_up: 0 };
+    let mut translator =
+        Translator { inputs, spec, notices: BTreeSet::new(), looked_up: 0, given: Vec::new() };
     let output = match translator.node(plan) {
         Ok(output) => output,
         Err(error)
@@ -73,7 +78,13 @@ pub(super) fn translate(
         {
             // What has no operators may still have a batch plan.
             let (inputs, spec) = Inputs::collect(plan, provider)?;
-            translator = Translator { inputs, spec, notices: BTreeSet::new(), looked_up: 0 };
+            translator = Translator {
+                inputs,
+                spec,
+                notices: BTreeSet::new(),
+                looked_up: 0,
+                given: Vec::new(),
+            };
             translator.whole(plan).map_err(|_| error)?
         }
         Err(error) => return Err(error),
@@ -120,6 +131,11 @@ impl Translator<'_> {
             LogicalPlan::Limit(limit) => self.limit(limit),
             LogicalPlan::Unnest(unnest) => self.unnest(unnest),
             LogicalPlan::Subquery(subquery) => self.node(&subquery.subquery),
+            LogicalPlan::Extension(extension) => {
+                let leaf = extension.node.as_any().downcast_ref::<Leaf>();
+                let leaf = leaf.ok_or_else(|| UserError::internal("a node of nobody's"))?;
+                Ok(self.given[leaf.number()].clone())
+            }
             LogicalPlan::EmptyRelation(empty) if !empty.produce_one_row => {
                 let schema = Arc::clone(empty.schema.inner());
                 let node = self.push(OperatorSpec::UnionAll { inputs: Vec::new(), schema });
@@ -222,7 +238,10 @@ impl Translator<'_> {
     }
 
     fn filter(&mut self, filter: &Filter) -> Result<Output, UserError> {
-        let input = self.node(&filter.input)?;
+        let input = match self.bounded(filter) {
+            Some(first) => first?,
+            None => self.node(&filter.input)?,
+        };
         let predicate = physical(&filter.predicate, filter.input.schema()).map_err(user)?;
         let node = self.push(OperatorSpec::Filter { input: input.node, predicate });
         Ok(Output { node, key: input.key })

@@ -14,7 +14,7 @@ use datafusion::datasource::MemTable;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
-use segue_flow::{BlobKind, Dataflow, Delta, StateBlob};
+use segue_flow::{BlobKind, Dataflow, Delta, SealedBlob, StateBlob};
 use segue_plan::delta::{ViewPlan, plan_view};
 use segue_sql::Statement;
 use segue_types::ObjectId;
@@ -73,8 +73,8 @@ fn held(dataflow: &mut Dataflow) -> BTreeMap<String, i64> {
 struct Stored(BTreeMap<(u64, u8), Vec<StateBlob>>);
 
 impl Stored {
-    fn keep(&mut self, sealed: Vec<StateBlob>) {
-        for blob in sealed {
+    fn keep(&mut self, sealed: &[SealedBlob]) {
+        for blob in sealed.iter().map(SealedBlob::encode) {
             let stored = self.0.entry((blob.operator.0, blob.group)).or_default();
             if blob.kind == BlobKind::Base {
                 stored.clear();
@@ -99,7 +99,7 @@ fn check(sql: &str, steps: &[Step]) -> Result<(), TestCaseError> {
         prop_assert_eq!(&held(&mut dataflow), &expected, "{}", sql);
         prop_assert_eq!(&sum, &expected, "the deltas of {}", sql);
         if step.restarts {
-            stored.keep(dataflow.seal());
+            stored.keep(&dataflow.seal());
             dataflow = Dataflow::new(VIEW, plan.spec.clone());
             let blobs = stored.0.values().flatten().cloned().collect();
             dataflow.restore(blobs).expect("just sealed");

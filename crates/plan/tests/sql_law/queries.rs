@@ -86,6 +86,12 @@ pub const QUERIES: &[&str] = &[
     "SELECT a, b, c FROM t ORDER BY a DESC NULLS LAST, b, c LIMIT 3",
     "SELECT a, b, c FROM t ORDER BY a, b, c LIMIT 3 OFFSET 2",
     "SELECT a, n FROM (SELECT a, count(*) AS n FROM t GROUP BY a) AS g ORDER BY n DESC, a LIMIT 2",
+    "SELECT a, b FROM (SELECT a, b, row_number() OVER (PARTITION BY b ORDER BY a DESC, c, d, at) AS n FROM t) AS x WHERE n = 2",
+    "SELECT a, n::bigint FROM (SELECT a, row_number() OVER (ORDER BY a + 1, b, c, d, at) AS n FROM t) AS x WHERE n < 4 AND a > 0",
+    "SELECT a + 1 AS x, b FROM t ORDER BY a + 1, b, c, d, at LIMIT 2",
+    "SELECT a, b, c, d, at FROM t ORDER BY d DESC NULLS FIRST, a, b, c, at OFFSET 3",
+    "SELECT sum(c) FROM (SELECT c FROM t ORDER BY a, b, c, d, at LIMIT 3) AS first",
+    "SELECT t.a, f.b FROM t JOIN (SELECT a, b FROM u ORDER BY a, b, c, d, at LIMIT 4) AS f ON t.a = f.a",
     // Constants.
     "SELECT x * 2 FROM generate_series(1, 3) AS s(x)",
     "SELECT 1 AS one, 'x' AS x",

@@ -18,7 +18,7 @@ use segue_types::StateBlob;
 
 use super::{Operator, OperatorState, StateSize};
 use crate::arrangement::{Arrangement, Changes, Keys, Located};
-use crate::blob::BlobOwner;
+use crate::blob::{BlobOwner, SealedBlob};
 use crate::delta::Delta;
 use crate::error::{RestoreError, StepError};
 use crate::spec::{JoinKind, JoinSpec, NullKeys};
@@ -304,7 +304,7 @@ impl Operator for Join {
 }
 
 impl OperatorState for Join {
-    fn seal(&mut self) -> Vec<StateBlob> {
+    fn seal(&mut self) -> Vec<SealedBlob> {
         let mut blobs = self.left.rows.seal(&self.left.owner);
         blobs.extend(self.right.rows.seal(&self.right.owner));
         blobs

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{Field, Schema};
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::common::{DFSchema, DataFusionError};
-use datafusion::logical_expr::{Aggregate, Expr, Limit, LogicalPlan, Window};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema, DataFusionError};
+use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Window};
 use segue_flow::{Node, OperatorSpec, PartitionedInput};
 use segue_types::UserError;
 
@@ -20,9 +20,9 @@ use super::{Output, Translator, plain_column, user};
 const MAX_INPUTS: usize = 12;
 
 /// An input of a fragment: a node in held types, the leaf that stands for it, the columns that partition it.
-struct Input {
-    node: Node,
-    leaf: Leaf,
+pub(super) struct Input {
+    pub(super) node: Node,
+    pub(super) leaf: Leaf,
     key: Vec<usize>,
 }
 
@@ -62,17 +62,12 @@ impl Translator<'_> {
         }))
     }
 
-    /// `plan` as the one input of a fragment, partitioned by `keys`, which become columns where they are none.
-    fn input(&mut self, plan: &LogicalPlan, keys: &[Expr]) -> Result<Input, UserError> {
-        let output = self.node(plan)?;
-        self.input_of(output.node, plan.schema(), keys)
-    }
-
-    fn input_of(
+    /// `node`, whose columns are those of `schema`, as an input of a fragment, with what is computed of it appended.
+    pub(super) fn input_of(
         &mut self,
         node: Node,
         schema: &DFSchema,
-        keys: &[Expr],
+        computed: &[Expr],
     ) -> Result<Input, UserError> {
         let from = self.spec.schema_of(node);
         let mut columns = Vec::new();
@@ -83,17 +78,11 @@ impl Translator<'_> {
         }
         let mut fields =
             schema.iter().map(|(q, f)| (q.cloned(), Arc::clone(f))).collect::<Vec<_>>();
-        let mut key = Vec::new();
-        for expression in keys {
-            if let Some(place) = plain_column(expression, schema) {
-                key.push(place);
-                continue;
-            }
+        for (place, expression) in computed.iter().enumerate() {
             let planned = physical(expression, schema).map_err(user)?;
             let data_type = planned.data_type(&from).map_err(user)?;
             let held = held_type(&data_type);
-            let name = format!("partition {}", columns.len());
-            key.push(columns.len());
+            let name = computed_name(place);
             columns.push((cast_to(planned, &data_type, &held), Field::new(&name, held, true)));
             fields.push((None, Arc::new(Field::new(name, data_type, true))));
         }
@@ -102,20 +91,22 @@ impl Translator<'_> {
         if columns.is_empty() {
             columns.push(super::one_column());
         }
-        Ok(Input { node: self.columns(node, columns), leaf, key })
+        Ok(Input { node: self.columns(node, columns), leaf, key: Vec::new() })
     }
 
     pub(super) fn window(&mut self, window: &Window) -> Result<Output, UserError> {
-        let keys = common_partition(&window.window_expr);
-        let input = self.input(&window.input, &keys)?;
+        let mut computed = Computed::default();
+        let calls = computed.out_of(&window.window_expr).map_err(user)?;
+        let node = self.node(&window.input)?.node;
+        let mut input = self.input_of(node, window.input.schema(), &computed.expressions)?;
+        input.key = places(&common_partition(&calls), &input.leaf)?;
         let width = window.input.schema().fields().len();
-        let extended = input.leaf.arrow_schema().fields().len();
+        let extended = width + computed.expressions.len();
         let leaf = Arc::new(input.leaf.clone().into_plan());
-        let fragment = Window::try_new(window.window_expr.clone(), leaf).map_err(user)?;
-        let fragment = LogicalPlan::Window(fragment);
+        let fragment = LogicalPlan::Window(Window::try_new(calls, leaf).map_err(user)?);
         let key = input.key.clone();
         let node = self.recompute("a window function", &fragment, vec![input], key)?;
-        // The computed partition columns go again.
+        // The computed columns go again.
         let kept = (0..width).chain(extended..fragment.schema().fields().len());
         self.logical(node, &kept.collect::<Vec<_>>(), window.schema.as_ref())
     }
@@ -145,10 +136,14 @@ impl Translator<'_> {
         aggregate: &Aggregate,
         input: Node,
     ) -> Result<Output, UserError> {
-        let input = self.input_of(input, aggregate.input.schema(), &aggregate.group_expr)?;
+        let mut computed = Computed::default();
+        let groups = aggregate.group_expr.iter().map(|key| computed.column(key.clone().unalias()));
+        let groups = groups.collect::<Vec<_>>();
+        let calls = computed.out_of(&aggregate.aggr_expr).map_err(user)?;
+        let mut input = self.input_of(input, aggregate.input.schema(), &computed.expressions)?;
+        input.key = places(&groups, &input.leaf)?;
         let leaf = Arc::new(input.leaf.clone().into_plan());
-        let fragment =
-            Aggregate::try_new(leaf, aggregate.group_expr.clone(), aggregate.aggr_expr.clone());
+        let fragment = Aggregate::try_new(leaf, groups, calls);
         let fragment = LogicalPlan::Aggregate(fragment.map_err(user)?);
         let keys = (0..aggregate.group_expr.len()).collect::<Vec<_>>();
         let what = match aggregate.aggr_expr.first() {
@@ -159,18 +154,6 @@ impl Translator<'_> {
         let all = (0..aggregate.schema.fields().len()).collect::<Vec<_>>();
         let output = self.logical(node, &all, aggregate.schema.as_ref())?;
         Ok(Output { key: keys, ..output })
-    }
-
-    /// The first rows of an order, or any rows if there is none.
-    pub(super) fn limit(&mut self, limit: &Limit) -> Result<Output, UserError> {
-        let plan = LogicalPlan::Limit(limit.clone());
-        let below = unordered(&limit.input);
-        let input = self.input(below, &[])?;
-        let leaf = input.leaf.clone().into_plan();
-        let fragment = over_leaf(&plan, below, &leaf).map_err(user)?;
-        let node = self.recompute("LIMIT", &fragment, vec![input], Vec::new())?;
-        let all = (0..plan.schema().fields().len()).collect::<Vec<_>>();
-        self.logical(node, &all, plan.schema())
     }
 
     /// The whole of `plan`, over the relations that it reads.
@@ -210,6 +193,84 @@ impl Translator<'_> {
     }
 }
 
+/// What is computed before a fragment runs: there an expression that fails costs its row alone.
+#[derive(Default)]
+pub(super) struct Computed {
+    pub(super) expressions: Vec<Expr>,
+}
+
+fn computed_name(place: usize) -> String {
+    format!("computed {place}")
+}
+
+impl Computed {
+    /// The column that holds `expression`.
+    pub(super) fn column(&mut self, expression: Expr) -> Expr {
+        if matches!(expression, Expr::Column(_)) {
+            return expression;
+        }
+        let known = self.expressions.iter().position(|known| *known == expression);
+        let place = known.unwrap_or_else(|| {
+            self.expressions.push(expression);
+            self.expressions.len() - 1
+        });
+        Expr::Column(Column::new_unqualified(computed_name(place)))
+    }
+
+    /// A literal stays one: some functions ask for it.
+    fn argument(&mut self, expression: &mut Expr) {
+        if !matches!(expression, Expr::Literal(..)) {
+            *expression = self.column(std::mem::take(expression).unalias());
+        }
+    }
+
+    /// The calls, over columns and literals alone.
+    fn out_of(&mut self, calls: &[Expr]) -> Result<Vec<Expr>, DataFusionError> {
+        calls.iter().map(|call| self.call(call.clone())).collect()
+    }
+
+    fn call(&mut self, call: Expr) -> Result<Expr, DataFusionError> {
+        let replaced = call.transform_down(|part| {
+            let parts: Vec<&mut Expr>;
+            let mut part = part;
+            match &mut part {
+                Expr::AggregateFunction(call) => {
+                    let params = &mut call.params;
+                    let filter = params.filter.iter_mut().map(|filter| &mut **filter);
+                    let order = params.order_by.iter_mut().map(|sort| &mut sort.expr);
+                    parts = params.args.iter_mut().chain(filter).chain(order).collect();
+                }
+                Expr::WindowFunction(call) => {
+                    let params = &mut call.params;
+                    let filter = params.filter.iter_mut().map(|filter| &mut **filter);
+                    let order = params.order_by.iter_mut().map(|sort| &mut sort.expr);
+                    let partition = params.partition_by.iter_mut();
+                    parts = params
+                        .args
+                        .iter_mut()
+                        .chain(filter)
+                        .chain(order)
+                        .chain(partition)
+                        .collect();
+                }
+                _ => return Ok(Transformed::no(part)),
+            }
+            parts.into_iter().for_each(|part| self.argument(part));
+            Ok(Transformed::new(part, true, TreeNodeRecursion::Jump))
+        });
+        replaced.data()
+    }
+}
+
+/// Where these columns are in a leaf.
+fn places(columns: &[Expr], leaf: &Leaf) -> Result<Vec<usize>, UserError> {
+    let place = |column: &Expr| match plain_column(column, leaf.schema()) {
+        Some(place) => Ok(place),
+        None => Err(UserError::internal(format!("{column} is no column of a leaf"))),
+    };
+    columns.iter().map(place).collect()
+}
+
 /// The expressions by which all of these window functions are partitioned.
 fn common_partition(windows: &[Expr]) -> Vec<Expr> {
     let partition = |expression: &Expr| match expression.clone().unalias() {
@@ -218,6 +279,8 @@ fn common_partition(windows: &[Expr]) -> Vec<Expr> {
     };
     let mut all = windows.iter().map(partition);
     let mut common = all.next().unwrap_or_default();
+    // All rows agree in a literal.
+    common.retain(|expression| matches!(expression, Expr::Column(_)));
     for partition in all {
         common.retain(|expression| partition.contains(expression));
     }
@@ -229,32 +292,4 @@ fn name_of(call: &Expr) -> String {
         Expr::AggregateFunction(call) => call.func.name().to_owned(),
         other => other.to_string(),
     }
-}
-
-/// What is below the sorting that a LIMIT cuts, through projections and names; the input itself if nothing sorts.
-fn unordered(input: &LogicalPlan) -> &LogicalPlan {
-    let mut plan = input;
-    loop {
-        plan = match plan {
-            LogicalPlan::Sort(sort) => return &sort.input,
-            LogicalPlan::Projection(projection) => &projection.input,
-            LogicalPlan::SubqueryAlias(alias) => &alias.input,
-            _ => return input,
-        };
-    }
-}
-
-/// `plan` with `leaf` in the place of `below`, which is a descendant through nodes of one input.
-fn over_leaf(
-    plan: &LogicalPlan,
-    below: &LogicalPlan,
-    leaf: &LogicalPlan,
-) -> Result<LogicalPlan, DataFusionError> {
-    if std::ptr::eq(plan, below) {
-        return Ok(leaf.clone());
-    }
-    let inputs = plan.inputs();
-    let inputs = inputs.into_iter().map(|input| over_leaf(input, below, leaf));
-    let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
-    plan.with_new_exprs(plan.expressions(), inputs)
 }
