@@ -32,8 +32,7 @@ fn at_most_one_row(expression: Expr) -> Result<Transformed<Expr>> {
         return Ok(Transformed::no(expression));
     };
     let plan = &subquery.subquery;
-    // What refers to the query around it is an aggregate, or is refused later.
-    if !subquery.outer_ref_columns.is_empty() || is_one_row(plan) {
+    if is_one_row(plan) {
         return Ok(Transformed::no(expression));
     }
     let value = Expr::Column(plan.schema().columns().swap_remove(0));

@@ -227,6 +227,7 @@ impl ContextProvider for CatalogProvider<'_> {
     }
 
     fn get_aggregate_meta(&self, name: &str) -> Option<Arc<AggregateUDF>> {
+        let name = if name == "every" { "bool_and" } else { name };
         functions::aggregate(name).or_else(|| BUILT_IN.aggregate_functions().get(name).cloned())
     }
 

@@ -88,6 +88,7 @@ pub(super) fn subqueries(plan: &LogicalPlan) -> Result<(), UserError> {
                     Expr::ScalarSubquery(_)
                         | Expr::InSubquery(_)
                         | Expr::Exists(_)
+                        | Expr::OuterReferenceColumn(..)
                         | Expr::SetComparison(_)
                 );
                 Ok(stop_if(left))
