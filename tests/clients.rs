@@ -150,8 +150,8 @@ fn answer(segue: &Segue, question: &str) -> String {
 #[test]
 fn ctrl_c_ends_a_long_select() {
     let segue = segue();
-    let statement = "SELECT count(*) FROM generate_series(1, 10000000) a, generate_series(1, 10000000) b \
-                     WHERE a.value + b.value = 3";
+    let statement = "SELECT count(*) FROM generate_series(1, 10000000) a(x), generate_series(1, 10000000) b(y) \
+                     WHERE x + y = 3";
     let start = Instant::now();
     let pid = segue.pid();
     // The server works once the query has used the processor for a while.

@@ -143,7 +143,7 @@ async fn a_poison_record_is_set_aside_or_stops_the_stage_as_was_asked() {
         expected.push(["1", "3"]);
     }
     assert_eq!(rows(&client, letters).await, expected);
-    let rejected = "SELECT SUM(rejected) FROM segue.stages WHERE reader = 'v'";
+    let rejected = "SELECT SUM(rejected) FROM segue.stages WHERE source = 'lenient'";
     assert_eq!(rows(&client, rejected).await, [[expected.len().to_string()]]);
 
     let create = "CREATE MATERIALIZED VIEW w AS SELECT COUNT(*) AS n FROM strict";
@@ -166,7 +166,7 @@ async fn a_poison_record_is_set_aside_or_stops_the_stage_as_was_asked() {
         .await
         .expect("nothing is malformed yet");
     append(&KAFKA, "later", 0, &["{\"x\":3}", "poison", "{\"x\":4}"]);
-    let failed = "SELECT error FROM segue.stages WHERE reader = 'l' AND phase = 'failed'";
+    let failed = "SELECT error FROM segue.stages WHERE source = 'later' AND phase = 'failed'";
     let error = wait_for_async("the stage to stop", DEADLINE, async || {
         rows(&client, failed).await.pop().map(|row| row[0].clone())
     })

@@ -152,11 +152,11 @@ async fn expect_rows(client: &Client, sql: &str, expected: &[Vec<String>]) {
     panic!("{sql}: {last:?} and not {expected:?}; stages {stages:?}");
 }
 
-/// Waits until the stage that reads for `reader` says why it does not move.
-async fn stage_error(client: &Client, reader: &str, contains: &str) -> String {
+/// Waits until a stage of `source` says why it does not move.
+async fn stage_error(client: &Client, source: &str, contains: &str) -> String {
     let sql =
-        format!("SELECT error FROM segue.stages WHERE reader = '{reader}' AND error IS NOT NULL");
-    wait_for_async(&format!("{reader} to say {contains:?}"), DEADLINE, async || {
+        format!("SELECT error FROM segue.stages WHERE source = '{source}' AND error IS NOT NULL");
+    wait_for_async(&format!("{source} to say {contains:?}"), DEADLINE, async || {
         let errors = rows(client, &sql).await;
         errors.into_iter().flatten().find(|error| error.contains(contains))
     })
@@ -391,7 +391,7 @@ async fn a_view_goes_on_when_its_broker_comes_back_and_says_meanwhile_why_it_wai
     let no_error = "SELECT error FROM segue.stages";
 
     kafka.stop();
-    stage_error(&client, "v", "could not reach Kafka").await;
+    stage_error(&client, "s", "could not reach Kafka").await;
     assert_eq!(rows(&client, "SELECT n, s FROM v").await, counted(0..1000));
     kafka.start_again();
     produce(&kafka, "t", 1000..2000);
@@ -404,7 +404,7 @@ async fn a_view_goes_on_when_its_broker_comes_back_and_says_meanwhile_why_it_wai
     segue.start_again();
     let client = segue.connect().await;
     assert_eq!(rows(&client, "SELECT n, s FROM v").await, counted(0..2000));
-    stage_error(&client, "v", "could not reach Kafka").await;
+    stage_error(&client, "s", "could not reach Kafka").await;
     kafka.start_again();
     produce(&kafka, "t", 2000..3000);
     expect_rows(&client, "SELECT n, s FROM v", &counted(0..3000)).await;
@@ -428,18 +428,18 @@ async fn a_topic_that_was_made_again_is_an_error_and_none_of_it_is_read() {
         produce(&KAFKA, name, 1000..1500);
     };
     make_again("online");
-    stage_error(&client, "v_online", "topic \"online\" has been replaced").await;
+    stage_error(&client, "online", "topic \"online\" has been replaced").await;
     assert_eq!(rows(&client, "SELECT n, s FROM v_online").await, counted(0..100));
 
     assert!(segue.stop().success());
     make_again("offline");
     segue.start_again();
     let client = segue.connect().await;
-    stage_error(&client, "v_offline", "topic \"offline\" has been replaced").await;
-    stage_error(&client, "v_online", "topic \"online\" has been replaced").await;
+    stage_error(&client, "offline", "topic \"offline\" has been replaced").await;
+    stage_error(&client, "online", "topic \"online\" has been replaced").await;
     for name in ["online", "offline"] {
         produce(&KAFKA, name, 1500..1600);
-        let phase = format!("SELECT phase FROM segue.stages WHERE reader = 'v_{name}'");
+        let phase = format!("SELECT phase FROM segue.stages WHERE source = '{name}'");
         assert_eq!(rows(&client, &phase).await, [["failed"]]);
         assert_eq!(rows(&client, &format!("SELECT n, s FROM v_{name}")).await, counted(0..100));
         let later = counting(&format!("later_{name}"), name);
@@ -526,7 +526,7 @@ async fn retention_that_overtakes_a_position_while_the_server_is_down_fails_the_
             let (_, error) = failed_job(&client, job).await;
             assert!(error.contains(EXPIRED), "{job}: {error}");
         }
-        stage_error(&client, "v_ready", "position 100 of split 0 of topic \"ready\" has expired")
+        stage_error(&client, "ready", "position 100 of split 0 of topic \"ready\" has expired")
             .await;
         assert_eq!(rows(&client, "SELECT n, s FROM v_ready").await, counted(0..100));
         let error =
@@ -587,7 +587,7 @@ async fn ctrl_c_ends_a_statement_promptly_and_leaves_nothing_of_it() {
         job_is(&client, "v", "catching up").await;
         if broker == "down" {
             kafka.stop();
-            stage_error(&client, "v", "could not reach Kafka").await;
+            stage_error(&client, "s", "could not reach Kafka").await;
         }
         creating.expect_canceled_promptly().await;
         only_these_are_left(&segue, &client, &["s"]).await;

@@ -170,14 +170,14 @@ async fn a_select_after_the_ddl_sees_everything_that_existed_before_it() {
     pulsar.create_topic("batch", 1);
     pulsar.produce("batch-partition-0", (0..3).map(value), Batching::Of(3));
     // Everything has expired, and only the ledger that is open is left.
-    pulsar.admin("PUT", "namespaces/public/short", json!({}));
+    pulsar.admin("PUT", "namespaces/public/short", &json!({}));
     let none = json!({ "retentionTimeInMinutes": 0, "retentionSizeInMB": 0 });
-    pulsar.admin("POST", "namespaces/public/short/retention", none);
-    pulsar.admin("PUT", "persistent/public/short/emptied", json!(null));
+    pulsar.admin("POST", "namespaces/public/short/retention", &none);
+    pulsar.admin("PUT", "persistent/public/short/emptied", &json!(null));
     pulsar.produce("persistent://public/short/emptied", (0..3).map(value), Batching::Single);
-    pulsar.admin("PUT", "persistent/public/short/emptied/unload", json!(null));
+    pulsar.admin("PUT", "persistent/public/short/emptied/unload", &json!(null));
     pulsar.produce("persistent://public/short/emptied", (0..1).map(value), Batching::Single);
-    pulsar.admin("POST", "persistent/public/short/emptied/trim", json!(null));
+    pulsar.admin("POST", "persistent/public/short/emptied/trim", &json!(null));
     for (name, topic, expected) in [
         ("empty", "empty", 0..=0),
         ("idle", "idle", 3..=3),

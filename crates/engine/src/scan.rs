@@ -112,7 +112,7 @@ enum Plan {
     /// Every row that is read is one, with these columns.
     Stream { columns: Vec<usize> },
     /// Changes are gathered first, and what is left at the end is given.
-    Gather { read: Vec<usize>, gatherer: gather::Gatherer },
+    Gather { read: Vec<usize>, gatherer: Box<gather::Gatherer> },
 }
 
 impl Plan {
@@ -128,7 +128,7 @@ impl Plan {
         let mut read: Vec<usize> = wanted.columns.iter().chain(&object.key).copied().collect();
         read.sort_unstable();
         read.dedup();
-        let gatherer = gather::Gatherer::new(object, &read, wanted);
+        let gatherer = Box::new(gather::Gatherer::new(object, &read, &wanted));
         Plan::Gather { read, gatherer }
     }
 

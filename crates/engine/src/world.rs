@@ -68,7 +68,7 @@ pub(crate) struct Pending {
 
 /// What becomes of an object's record.
 pub(crate) enum ObjectWrite {
-    Put(Object),
+    Put(Box<Object>),
     Delete,
 }
 
@@ -92,7 +92,7 @@ impl World {
     /// Records a new or changed object.
     pub(crate) fn put_object(&mut self, object: Object) -> Result<(), UserError> {
         self.catalog = self.catalog.with(object.clone())?;
-        self.pending.objects.insert(object.id, ObjectWrite::Put(object));
+        self.pending.objects.insert(object.id, ObjectWrite::Put(Box::new(object)));
         Ok(())
     }
 

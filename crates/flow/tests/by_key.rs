@@ -93,7 +93,7 @@ fn model(model: &mut BTreeMap<i64, String>, conflict: Conflict, changes: &[(Op, 
     }
 }
 
-fn keep(stored: &mut HashMap<(u64, u8), Vec<StateBlob>>, sealed: Vec<SealedBlob>) {
+fn keep(stored: &mut HashMap<(u64, u8), Vec<StateBlob>>, sealed: &[SealedBlob]) {
     for blob in sealed.iter().map(SealedBlob::encode) {
         let of_group = stored.entry((blob.operator.0, blob.group)).or_default();
         if blob.kind == BlobKind::Base {
@@ -127,7 +127,7 @@ fn check(conflict: Conflict, steps: &Steps) {
         assert!(sum.values().all(|count| *count == 1), "{sum:?}");
         assert_eq!(sum.keys().cloned().collect::<BTreeMap<_, _>>(), expected);
         if *seals {
-            keep(&mut stored, dataflow.seal());
+            keep(&mut stored, &dataflow.seal());
         }
         if *seals && *restores {
             dataflow = table(conflict);
@@ -166,7 +166,7 @@ fn old_versions_outlive_the_compaction_of_their_chunks() {
     dataflow.step(vec![(0, changes(&rows(0, 1)))]).expect("valid");
     dataflow.step(vec![(0, changes(&rows(20_000, 1)))]).expect("valid");
     let mut stored = HashMap::new();
-    keep(&mut stored, dataflow.seal());
+    keep(&mut stored, &dataflow.seal());
     let first = dataflow.version();
     for round in 2..6 {
         let removed = (0..40_000).filter(|key| key % 10 == round).map(|key| (Op::Remove, key, 0));
@@ -174,7 +174,7 @@ fn old_versions_outlive_the_compaction_of_their_chunks() {
         dataflow.step(vec![(0, changes(&rows(10_000, round as u8)))]).expect("valid");
         let version = dataflow.version();
         assert_eq!(lookup(&version, 15_000), Some(format!("value {round}")));
-        keep(&mut stored, dataflow.seal());
+        keep(&mut stored, &dataflow.seal());
     }
     assert_eq!(first.row_count(), 40_000);
     assert_eq!(rows_of(first.batches()).len(), 40_000);
@@ -213,8 +213,8 @@ fn a_table_without_a_key_counts_equal_rows_and_refuses_to_lose_one_it_never_had(
     let deltas = bag.seal();
     let mut restored = Dataflow::new(ObjectId(4), spec);
     let mut stored = HashMap::new();
-    keep(&mut stored, blobs);
-    keep(&mut stored, deltas);
+    keep(&mut stored, &blobs);
+    keep(&mut stored, &deltas);
     restored.restore(stored.into_values().flatten().collect()).expect("just sealed");
     assert_eq!(restored.version().row_count(), 2);
     assert_eq!(restored.version().batches().map(|batch| batch.num_rows()).sum::<usize>(), 2);

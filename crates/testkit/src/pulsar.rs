@@ -162,7 +162,7 @@ impl PulsarServer {
         *keeper = Some(child.expect("sh runs"));
         drop(keeper);
         let serves = || {
-            let found = self.try_admin("GET", "namespaces/public/default", Value::Null).ok()?;
+            let found = self.try_admin("GET", "namespaces/public/default", &Value::Null).ok()?;
             (found["status"] == 200).then_some(())
         };
         if poll(START_DEADLINE, serves).is_none() {
@@ -176,7 +176,7 @@ impl PulsarServer {
     ///
     /// # Panics
     /// If the broker refuses it.
-    pub fn admin(&self, method: &str, path: &str, body: Value) -> String {
+    pub fn admin(&self, method: &str, path: &str, body: &Value) -> String {
         let answer = self.try_admin(method, path, body);
         let answer = answer.unwrap_or_else(|error| panic!("{method} {path}: {error}"));
         let status = answer["status"].as_u64().expect("an answer has a status");
@@ -184,7 +184,7 @@ impl PulsarServer {
         answer["text"].as_str().unwrap_or_default().to_owned()
     }
 
-    fn try_admin(&self, method: &str, path: &str, body: Value) -> Result<Value, String> {
+    fn try_admin(&self, method: &str, path: &str, body: &Value) -> Result<Value, String> {
         self.order(&json!({ "admin": [method, path, body] }))
     }
 
@@ -192,15 +192,15 @@ impl PulsarServer {
     pub fn create_topic(&self, name: &str, partitions: u32) {
         let path = format!("persistent/public/default/{name}");
         match partitions {
-            0 => self.admin("PUT", &path, Value::Null),
-            count => self.admin("PUT", &format!("{path}/partitions"), json!(count)),
+            0 => self.admin("PUT", &path, &Value::Null),
+            count => self.admin("PUT", &format!("{path}/partitions"), &json!(count)),
         };
     }
 
     /// Grows a topic to `partitions`.
     pub fn add_partitions(&self, name: &str, partitions: u32) {
         let path = format!("persistent/public/default/{name}/partitions");
-        self.admin("POST", &path, json!(partitions));
+        self.admin("POST", &path, &json!(partitions));
     }
 
     /// Stores values, in this order, and returns their places as `ledger:entry:index`.
@@ -213,8 +213,9 @@ impl PulsarServer {
         values: impl IntoIterator<Item = String>,
         batching: Batching,
     ) -> Vec<String> {
-        let messages = values.into_iter().map(|value| json!({ "value": value })).collect();
-        self.produce_messages(topic, messages, batching, None)
+        let messages: Vec<Value> =
+            values.into_iter().map(|value| json!({ "value": value })).collect();
+        self.produce_messages(topic, &messages, batching, None)
     }
 
     /// The same with all that a message has: `value`, `key`, `properties`, `event_time`; and compressed.
@@ -224,7 +225,7 @@ impl PulsarServer {
     pub fn produce_messages(
         &self,
         topic: &str,
-        messages: Vec<Value>,
+        messages: &[Value],
         batching: Batching,
         compression: Option<&str>,
     ) -> Vec<String> {

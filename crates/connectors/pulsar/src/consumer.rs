@@ -185,6 +185,10 @@ pub(crate) async fn place_at(
 
 /// A name that no other subscription has.
 fn passing_name() -> String {
-    use std::hash::{BuildHasher as _, RandomState};
-    format!("segue-{:016x}", RandomState::new().hash_one(0_u8))
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::time::{SystemTime, UNIX_EPOCH};
+    static TAKEN: AtomicU64 = AtomicU64::new(0);
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    let (process, number) = (std::process::id(), TAKEN.fetch_add(1, Ordering::Relaxed));
+    format!("segue-{since:x}-{process:x}-{number:x}")
 }

@@ -63,7 +63,7 @@ async fn a_read_goes_on_live_and_through_a_change_of_ledger() {
     assert_eq!(until(&mut reading, |read| read.ids.len() == 5).await.ids, [0, 1, 2, 3, 4]);
     // The topic is closed and opened again, with a new ledger.
     let unload = format!("persistent/public/default/{topic}/unload");
-    broker().admin("PUT", &unload, Value::Null);
+    broker().admin("PUT", &unload, &Value::Null);
     broker().produce(&topic, rows(5..8), Batching::Of(10));
     let read = until(&mut reading, |read| read.ids.len() == 3).await;
     assert_eq!(read.ids, [5, 6, 7]);
@@ -71,7 +71,7 @@ async fn a_read_goes_on_live_and_through_a_change_of_ledger() {
     drop(reading);
     wait_for_async("the subscription to go", Duration::from_secs(20), async || {
         let path = format!("persistent/public/default/{topic}/subscriptions");
-        (broker().admin("GET", &path, Value::Null) == "[]").then_some(())
+        (broker().admin("GET", &path, &Value::Null) == "[]").then_some(())
     })
     .await;
 }
@@ -82,8 +82,18 @@ async fn every_compression_is_undone() {
     let kinds = [None, Some("LZ4"), Some("ZLIB"), Some("ZSTD"), Some("SNAPPY")];
     for (kind, first) in kinds.into_iter().zip((0..).step_by(10)) {
         let messages = |from: i64| rows(from..from + 5).map(|value| json!({ "value": value }));
-        broker().produce_messages(&topic, messages(first).collect(), Batching::Of(5), kind);
-        broker().produce_messages(&topic, messages(first + 5).collect(), Batching::Single, kind);
+        broker().produce_messages(
+            &topic,
+            &messages(first).collect::<Vec<_>>(),
+            Batching::Of(5),
+            kind,
+        );
+        broker().produce_messages(
+            &topic,
+            &messages(first + 5).collect::<Vec<_>>(),
+            Batching::Single,
+            kind,
+        );
     }
     let config = bounded(&topic);
     let read = read_all(&config, &pin(&config).await.unwrap()).await.remove(0);
@@ -127,7 +137,7 @@ async fn upserts_put_and_remove_by_the_messages_key() {
         json!({ "value": r#"{"v":"c"}"# }),
         message("1", ""),
     ];
-    broker().produce_messages(&topic, messages, Batching::Of(4), None);
+    broker().produce_messages(&topic, &messages, Batching::Of(4), None);
     let mut config = bounded(&topic);
     config.format.rows = RowFormat::Upsert;
     config.key = vec![0];
@@ -144,7 +154,7 @@ async fn includes_hold_what_pulsar_keeps_beside_the_payload() {
     let message = json!({
         "value": row(7), "key": "k", "properties": { "h": "1" }, "event_time": 1234
     });
-    let places = broker().produce_messages(&partition, vec![message], Batching::Of(1), None);
+    let places = broker().produce_messages(&partition, &[message], Batching::Of(1), None);
     let kinds = [
         (IncludeKind::Key, SqlType::Text),
         (IncludeKind::Partition, SqlType::Integer),
@@ -202,20 +212,20 @@ async fn a_poison_message_is_set_aside_or_ends_the_read_at_its_place() {
 /// A topic without retention, of which the first ledger is closed.
 fn of_two_ledgers(name: &str) -> (String, Vec<String>) {
     let namespace = format!("public/ns-{name}");
-    broker().admin("PUT", &format!("namespaces/{namespace}"), json!({}));
+    broker().admin("PUT", &format!("namespaces/{namespace}"), &json!({}));
     let none = json!({ "retentionTimeInMinutes": 0, "retentionSizeInMB": 0 });
-    broker().admin("POST", &format!("namespaces/{namespace}/retention"), none);
+    broker().admin("POST", &format!("namespaces/{namespace}/retention"), &none);
     let topic = format!("persistent://{namespace}/t");
-    broker().admin("PUT", &format!("persistent/{namespace}/t"), Value::Null);
+    broker().admin("PUT", &format!("persistent/{namespace}/t"), &Value::Null);
     let places = broker().produce(&topic, rows(0..5), Batching::Single);
     (topic, places)
 }
 
 fn trim(topic: &str) {
     let path = topic.replace("persistent://", "persistent/");
-    broker().admin("PUT", &format!("{path}/unload"), Value::Null);
+    broker().admin("PUT", &format!("{path}/unload"), &Value::Null);
     broker().produce(topic, rows(5..8), Batching::Single);
-    broker().admin("POST", &format!("{path}/trim"), Value::Null);
+    broker().admin("POST", &format!("{path}/trim"), &Value::Null);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -253,7 +263,7 @@ async fn a_subscription_keeps_what_was_not_acknowledged() {
     let backlog = || {
         let path = topic.replace("persistent://", "persistent/") + "/stats";
         let stats: Value =
-            serde_json::from_str(&broker().admin("GET", &path, Value::Null)).unwrap();
+            serde_json::from_str(&broker().admin("GET", &path, &Value::Null)).unwrap();
         stats["subscriptions"]["segue-test"]["msgBacklog"].as_i64()
     };
     wait_for_async("the acknowledgment", common::DEADLINE, async || {
@@ -262,7 +272,11 @@ async fn a_subscription_keeps_what_was_not_acknowledged() {
     .await;
     drop(reading);
     // The first ledger goes now, and what was read to its end has not expired by that.
-    broker().admin("POST", &(topic.replace("persistent://", "persistent/") + "/trim"), Value::Null);
+    broker().admin(
+        "POST",
+        &(topic.replace("persistent://", "persistent/") + "/trim"),
+        &Value::Null,
+    );
     broker().produce(&topic, rows(8..9), Batching::Single);
     let mut reading = reader.read(&split(0), &next, None).await.unwrap();
     assert_eq!(until(&mut reading, |read| !read.ids.is_empty()).await.ids, [8]);
@@ -277,7 +291,7 @@ async fn a_topic_made_again_under_its_name_is_not_read_on() {
     let mut reading = reader.read(&split(0), &at(&places[0]), None).await.unwrap();
     until(&mut reading, |read| read.ids.len() == 3).await;
     let path = format!("persistent/public/default/{topic}");
-    broker().admin("DELETE", &format!("{path}?force=true"), Value::Null);
+    broker().admin("DELETE", &format!("{path}?force=true"), &Value::Null);
     broker().create_topic(&topic, 0);
     broker().produce(&topic, rows(100..110), Batching::Single);
     let (read, error) = until_error(&mut reading).await;

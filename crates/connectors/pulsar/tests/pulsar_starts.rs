@@ -62,7 +62,7 @@ async fn every_kind_of_start_and_stop_becomes_a_place() {
     let definition = pin(&handoff).await.unwrap();
     assert!(definition.splits[0].start == SplitStart::FromHandoff && !definition.sealed);
     let path = format!("persistent/public/default/{topic}/subscriptions");
-    let left = broker().admin("GET", &path, serde_json::Value::Null);
+    let left = broker().admin("GET", &path, &serde_json::Value::Null);
     assert_eq!(left, "[]", "questions leave nothing behind");
 }
 

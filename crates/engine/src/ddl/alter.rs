@@ -101,8 +101,12 @@ async fn refresh(
     };
     let asked = engine.inbox().ask(ask).await.ok_or_else(stopping)?;
     for answer in asked {
-        // A discovery that ended meanwhile has found all there is.
-        unless_canceled(&context.cancel, async { Ok(answer.await.unwrap_or(())) }).await?;
+        let listed = async {
+            // A discovery that ended meanwhile has found all there is.
+            drop(answer.await);
+            Ok(())
+        };
+        unless_canceled(&context.cancel, listed).await?;
     }
     super::wait::flush(engine).await
 }

@@ -28,7 +28,7 @@ pub(super) struct Gatherer {
 }
 
 impl Gatherer {
-    pub(super) fn new(object: &Object, read: &[usize], wanted: Wanted) -> Gatherer {
+    pub(super) fn new(object: &Object, read: &[usize], wanted: &Wanted) -> Gatherer {
         let fields = read.iter().map(|column| object.schema.field(*column).clone());
         let nullable = fields.map(|field| field.with_nullable(true)).collect::<Vec<_>>();
         let place = |column: &usize| read.binary_search(column).expect("it is read");

@@ -41,9 +41,9 @@ impl Aggregate {
             .accumulators
             .iter_mut()
             .filter_map(|accumulator| accumulator.take_dirty_entries(|slot| groups.is_live(slot)));
-        let entries = entries.collect();
+        let entries = entries.collect::<Vec<_>>();
         let removed = self.take_removed();
-        let deltas = self.blobs(BlobKind::Delta, removed, &dirty, entries);
+        let deltas = self.blobs(BlobKind::Delta, removed, &dirty, &entries);
         let blobs = self.with_bases(deltas);
         blobs.iter().for_each(|blob| self.sizes.sealed(blob));
         dirty.iter().for_each(|slot| self.groups.marks[*slot as usize] |= STORED);
@@ -59,7 +59,8 @@ impl Aggregate {
         let slots = self.groups.live_of(&rebased);
         let entries =
             self.accumulators.iter().filter_map(|accumulator| accumulator.entries_of(&slots));
-        let bases = self.blobs(BlobKind::Base, self.no_keys(), &slots, entries.collect());
+        let entries = entries.collect::<Vec<_>>();
+        let bases = self.blobs(BlobKind::Base, self.no_keys(), &slots, &entries);
         blobs.retain(|delta| !rebased[usize::from(delta.group)]);
         blobs.extend(bases);
         // A group that is due has lost its last row: its base is empty.
@@ -84,7 +85,7 @@ impl Aggregate {
         kind: BlobKind,
         removed: Dealt,
         slots: &[u32],
-        entries: Vec<EntryColumns>,
+        entries: &[EntryColumns],
     ) -> Vec<SealedBlob> {
         let group_of_slot = |slot: &u32| group_of(self.groups.vnodes[*slot as usize]);
         let deal = |slots: &[u32], rows| Dealt::new(rows, slots.iter().map(group_of_slot));

@@ -78,7 +78,7 @@ impl Chunks {
     }
 
     /// Adds rows, each under its slot.
-    pub(super) fn add(&mut self, batch: RecordBatch, slots: Vec<u32>) {
+    pub(super) fn add(&mut self, batch: &RecordBatch, slots: Vec<u32>) {
         assert_eq!(batch.num_rows(), slots.len(), "one slot per row");
         // The arrangement's own names and nullability, whatever computed the rows.
         let options =

@@ -227,7 +227,7 @@ impl Arrangement {
         }
         let taken = fresh.iter().map(|(row, _)| *row).collect::<UInt32Array>();
         let batch = take_record_batch(rows, &taken).expect("rows are within the delta");
-        self.chunks.add(batch, fresh.iter().map(|(_, slot)| *slot).collect());
+        self.chunks.add(&batch, fresh.iter().map(|(_, slot)| *slot).collect());
         for (row, slot) in fresh {
             let row = *row as usize;
             let hash = located.keys.hashes[row];

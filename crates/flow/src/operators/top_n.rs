@@ -206,7 +206,7 @@ impl OperatorState for TopN {
     fn size(&self) -> StateSize {
         // An entry of an ordered map: its bytes, about as many as the row has, and a node's share.
         let rows = self.rows.row_count();
-        let per_row = if rows == 0 { 0 } else { self.rows.bytes() / rows + 64 };
+        let per_row = self.rows.bytes().checked_div(rows).map_or(0, |bytes| bytes + 64);
         StateSize { rows, bytes: self.rows.bytes() + rows * per_row }
     }
 }

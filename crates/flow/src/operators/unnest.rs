@@ -32,13 +32,13 @@ impl Unnest {
         let mut items = vec![Vec::<Option<u32>>::new(); lists.len()];
         let mut source = Vec::new();
         for row in 0..delta.len() {
-            let length = |list: &&arrow::array::ListArray| {
+            let length = |list: &arrow::array::ListArray| {
                 if list.is_null(row) { 0 } else { list.value_length(row) as u32 }
             };
-            let longest = lists.iter().map(|list| length(&list)).max().unwrap_or(0);
+            let longest = lists.iter().map(|list| length(list)).max().unwrap_or(0);
             source.extend(std::iter::repeat_n(row as u32, longest as usize));
             for (list, items) in lists.iter().zip(&mut items) {
-                let (first, length) = (list.value_offsets()[row] as u32, length(&list));
+                let (first, length) = (list.value_offsets()[row] as u32, length(list));
                 items.extend((0..longest).map(|item| (item < length).then_some(first + item)));
             }
         }

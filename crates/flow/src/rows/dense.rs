@@ -81,7 +81,7 @@ impl DenseRows {
             self.index.write().exhume(oldest);
             return newest;
         }
-        let rebuilt = self.to_rebuild(&changed);
+        let rebuilt = self.rebuilds(&changed);
         for ((number, places), rebuild) in changed.iter().zip(rebuilt) {
             self.renew(*number, places, rebuild, source, errors);
         }
@@ -100,7 +100,7 @@ impl DenseRows {
 
     /// Which of the chunks to compute anew: those where half would be patches, and as many of those where an eighth
     /// would be as cost little beside the changes themselves. So chunks that change evenly take turns.
-    fn to_rebuild(&mut self, changed: &[(usize, Vec<u32>)]) -> Vec<bool> {
+    fn rebuilds(&mut self, changed: &[(usize, Vec<u32>)]) -> Vec<bool> {
         while self.chunks.len() <= changed.last().map_or(0, |(number, _)| *number) {
             self.chunks.push(DenseChunk::empty(&self.schema, &self.key));
         }

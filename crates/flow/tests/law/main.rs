@@ -49,7 +49,7 @@ fn check(pipeline: &Pipeline, kind: InputKind, steps: &[StepPlan]) -> Result<(),
         );
         prop_assert_eq!(version.row_count(), expected.total());
         if step.seals {
-            stored.keep(dataflow.seal());
+            stored.keep(&dataflow.seal());
         }
         if step.seals && step.restores {
             dataflow = Dataflow::new(OBJECT, spec.clone());
@@ -112,7 +112,7 @@ fn check_absorbed(
         if !step.seals {
             continue;
         }
-        stored.keep(dataflow.seal());
+        stored.keep(&dataflow.seal());
         if step.restores {
             dataflow = Dataflow::new(OBJECT, spec.clone());
             dataflow.restore(stored.blobs()).expect("just sealed");

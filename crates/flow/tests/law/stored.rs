@@ -10,7 +10,7 @@ pub struct Stored {
 }
 
 impl Stored {
-    pub fn keep(&mut self, sealed: Vec<SealedBlob>) {
+    pub fn keep(&mut self, sealed: &[SealedBlob]) {
         for blob in sealed.iter().map(SealedBlob::encode) {
             let stored = self.blobs.entry((blob.operator.0, blob.group)).or_default();
             match blob.kind {

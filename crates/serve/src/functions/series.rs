@@ -128,7 +128,7 @@ fn moments(from: i64, to: i64, step: IntervalMonthDayNano, last: Last) -> Result
     Ok(moments)
 }
 
-fn is_within<T: Ord>(at: T, to: T, rises: bool, last: Last) -> bool {
+fn is_within<T: Ord + Copy>(at: T, to: T, rises: bool, last: Last) -> bool {
     match (rises, last) {
         (true, Last::Included) => at <= to,
         (true, Last::Excluded) => at < to,

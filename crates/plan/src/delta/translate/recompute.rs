@@ -231,30 +231,24 @@ impl Computed {
 
     fn call(&mut self, call: Expr) -> Result<Expr, DataFusionError> {
         let replaced = call.transform_down(|part| {
-            let parts: Vec<&mut Expr>;
             let mut part = part;
-            match &mut part {
+            let parts: Vec<&mut Expr> = match &mut part {
                 Expr::AggregateFunction(call) => {
                     let params = &mut call.params;
                     let filter = params.filter.iter_mut().map(|filter| &mut **filter);
                     let order = params.order_by.iter_mut().map(|sort| &mut sort.expr);
-                    parts = params.args.iter_mut().chain(filter).chain(order).collect();
+                    params.args.iter_mut().chain(filter).chain(order).collect()
                 }
                 Expr::WindowFunction(call) => {
                     let params = &mut call.params;
                     let filter = params.filter.iter_mut().map(|filter| &mut **filter);
                     let order = params.order_by.iter_mut().map(|sort| &mut sort.expr);
                     let partition = params.partition_by.iter_mut();
-                    parts = params
-                        .args
-                        .iter_mut()
-                        .chain(filter)
-                        .chain(order)
-                        .chain(partition)
-                        .collect();
+                    let arguments = params.args.iter_mut();
+                    arguments.chain(filter).chain(order).chain(partition).collect()
                 }
                 _ => return Ok(Transformed::no(part)),
-            }
+            };
             parts.into_iter().for_each(|part| self.argument(part));
             Ok(Transformed::new(part, true, TreeNodeRecursion::Jump))
         });
