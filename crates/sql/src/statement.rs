@@ -193,7 +193,7 @@ pub enum RateLimit {
 /// How many readers share the splits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parallelism {
-    /// `ADAPTIVE` or `DEFAULT`: as many as the machine has cores.
+    /// `ADAPTIVE` or `DEFAULT`: the server decides.
     Adaptive,
     Fixed(NonZeroU32),
 }
