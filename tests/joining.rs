@@ -170,12 +170,16 @@ async fn a_canceled_join_leaves_nothing_and_holds_nobody_up() {
         let cancel = client.cancel_token();
         let statement = view(n, &Orders::default()).0;
         let wait = Duration::from_millis(random.below(120));
-        let canceling = tokio::spawn(async move {
-            tokio::time::sleep(wait).await;
-            cancel.cancel_query(tokio_postgres::NoTls).await
-        });
-        let created = client.batch_execute(&statement).await;
-        canceling.await.expect("no panic").expect("a cancel request is taken");
+        let creating = client.batch_execute(&statement);
+        tokio::pin!(creating);
+        let created = match tokio::time::timeout(wait, &mut creating).await {
+            Ok(created) => created,
+            Err(_) => {
+                let canceled = cancel.cancel_query(tokio_postgres::NoTls).await;
+                canceled.expect("a cancel request is taken");
+                creating.await
+            }
+        };
         let exists = format!("SELECT count(*) FROM pg_class WHERE relname = 'v{n}'");
         let expected = if created.is_ok() { "1" } else { "0" };
         // A cancel that came late hits the next statement.
