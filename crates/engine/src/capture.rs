@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use arrow::array::RecordBatch;
 use futures::StreamExt;
+use parking_lot::Mutex;
 use segue_connect::{Capture, ConnectError, HandoffKind, Start};
 use segue_store::capture::{CaptureError, CaptureWriter, Manifest};
 use segue_store::{Store, crash_point};
@@ -17,6 +18,7 @@ use tokio::sync::mpsc::{Receiver, channel};
 
 use crate::backoff::Backoff;
 use crate::greatest::Greatest;
+use crate::meter::Away;
 use crate::source::{SourceRuntime, StageRuntime};
 
 /// How often pinned starts of later stages are checked while a query is captured.
@@ -33,6 +35,8 @@ pub(crate) struct Progress {
     /// 0: the system did not say.
     pub(crate) rows_estimated: AtomicU64,
     pub(crate) attempts: AtomicU64,
+    /// While the database cannot be reached.
+    pub(crate) away: Mutex<Option<Away>>,
 }
 
 /// Why an attempt came to nothing.
@@ -97,6 +101,10 @@ async fn capture(
                     "stage \"{}\": {error}; {rows} rows of the incomplete attempt are dropped, trying again",
                     stage.name
                 ));
+                {
+                    let mut away = progress.away.lock();
+                    *away = Some(Away::again(away.take(), error));
+                }
                 backoff.wait().await;
             }
             Err(AttemptError::Read(error)) => return Err(error.to_user_error(&stage.name)),
@@ -122,6 +130,7 @@ async fn attempt(
 ) -> Result<Manifest, AttemptError> {
     let capture = stage.connector.capture(&stage.config, &stage.definition, wanted.query).await?;
     let Capture { handoff, mut batches, rows_estimated } = capture;
+    *progress.away.lock() = None;
     progress.rows_estimated.store(rows_estimated.unwrap_or(0), Ordering::Relaxed);
     let schema = Arc::clone(&stage.config.schema);
     let writer = store.captures().begin(object, index, schema)?;

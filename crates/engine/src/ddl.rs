@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api::StatementContext;
 use crate::engine::Engine;
+use crate::status::JobProgress;
 use crate::world::World;
 
 /// How often a statement that waits tells how far it is.
@@ -114,8 +115,9 @@ async fn install(
     is_done.await.map_err(|_| stopping())?
 }
 
-/// Runs the rest of a CREATE: in the background if the session asked for it, else until it is done, telling how
-/// far it is. Cancelled or failed, it leaves nothing behind; a server that stops keeps it for its next start.
+/// Runs the rest of a CREATE: in the background if the session asked for it, else until it is done, telling how far it
+/// is, and as long as no system is away for longer than the session's patience. Cancelled or failed, it leaves nothing
+/// behind; a server that stops keeps it for its next start.
 async fn run_job(
     engine: &Engine,
     id: ObjectId,
@@ -141,8 +143,13 @@ async fn run_job(
             () = context.cancel.cancelled() => break canceled(),
             _ = ticks.tick() => {
                 let progress = engine.inbox().ask(move |world| world.progress(id)).await;
-                for one in progress.unwrap_or_default() {
+                let progress = progress.unwrap_or_default();
+                for one in &progress {
                     context.notice(one.show(Some(began.elapsed())));
+                }
+                let given_up = |one: &JobProgress| one.given_up(context.patience);
+                if let Some(error) = progress.iter().find_map(given_up) {
+                    break error;
                 }
             }
         }

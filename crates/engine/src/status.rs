@@ -167,6 +167,7 @@ impl World {
             rows: Some(progress.rows.load(Ordering::Relaxed)),
             whole: Some(estimated).filter(|rows| *rows > 0),
             remark: (attempt > 1).then(|| format!("attempt {attempt}")),
+            away: progress.away.lock().clone().map(|away| (name.to_owned(), away)),
         }
     }
 
@@ -221,7 +222,7 @@ fn error_of(consumer: &Consumer, stage: usize) -> Option<String> {
     match mode(consumer.state()) {
         Mode::Failed(failure) if failure.stage.as_usize() == stage => Some(failure.to_string()),
         Mode::Running if consumer.is_starved() => Some(MEMORY_IS_SHORT.to_owned()),
-        _ => consumer.meters[stage].retrying.clone(),
+        _ => consumer.meters[stage].away.as_ref().map(|away| away.error.to_string()),
     }
 }
 

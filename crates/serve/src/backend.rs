@@ -11,7 +11,7 @@ use sqlparser::ast;
 
 pub(crate) use segue_connect::{Changes, Ops};
 pub(crate) use segue_engine::{
-    CheckpointStatus, DeadLetter, Engine, Horizon, JobStatus, OperatorStatus, Published,
+    CheckpointStatus, DeadLetter, Engine, Horizon, JobStatus, OperatorStatus, Patience, Published,
     SourceScan, SplitStatus, StageStatus, StatementContext, Status, Wanted,
 };
 pub(crate) use segue_flow::RelationVersion;

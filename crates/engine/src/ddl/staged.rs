@@ -15,6 +15,7 @@ use crate::api::StatementContext;
 use crate::capture::{self, Progress};
 use crate::engine::Engine;
 use crate::job::Phase;
+use crate::patience::Asker;
 use crate::source::{SourceRuntime, StageRuntime};
 use crate::world::World;
 
@@ -29,7 +30,10 @@ pub(super) async fn create_source(
         return Ok(());
     }
     let planned = plan_source(engine.registry(), &create)?;
-    let stages = unless_canceled(&context.cancel, pin(engine, planned.stages)).await?;
+    let stages = {
+        let asker = Asker::of(context);
+        unless_canceled(&context.cancel, pin(engine, planned.stages, &asker)).await?
+    };
     for notice in planned.notices {
         context.notice(notice);
     }
@@ -75,12 +79,13 @@ pub(super) async fn create_source(
 pub(super) async fn pin(
     engine: &Engine,
     planned: Vec<PlannedStage>,
+    asker: &Asker,
 ) -> Result<Vec<Arc<StageRuntime>>, UserError> {
     let mut stages = Vec::with_capacity(planned.len());
     for stage in planned.into_iter().rev() {
         let connector = engine.registry().get(&stage.connector).expect("the planner found it");
-        let pinned = connector.pin(&stage.config).await;
-        let definition = pinned.map_err(|error| error.to_user_error(&stage.name))?;
+        let place = (stage.name.as_str(), connector.name());
+        let definition = asker.once(place, connector.pin(&stage.config)).await?;
         stages.push(Arc::new(StageRuntime {
             name: stage.name,
             connector: Arc::clone(connector),

@@ -2,8 +2,12 @@
 
 use std::time::Duration;
 
+use segue_types::UserError;
+
 use crate::consumer::Consumer;
 use crate::job::Target;
+use crate::meter::Away;
+use crate::patience::Patience;
 
 /// How far one thing is that a job waits for.
 pub(crate) struct JobProgress {
@@ -12,11 +16,20 @@ pub(crate) struct JobProgress {
     /// About how many rows there will be, where that is known.
     pub(super) whole: Option<u64>,
     pub(super) remark: Option<String>,
+    /// The stage whose system is away, while one is.
+    pub(super) away: Option<(String, Away)>,
 }
 
 impl JobProgress {
     pub(super) fn of(what: &str) -> JobProgress {
-        JobProgress { what: what.to_owned(), rows: None, whole: None, remark: None }
+        JobProgress { what: what.to_owned(), rows: None, whole: None, remark: None, away: None }
+    }
+
+    /// What the user is told when a system has been away for longer than `patience`.
+    pub(crate) fn given_up(&self, patience: Patience) -> Option<UserError> {
+        let (stage, away) = self.away.as_ref()?;
+        let is_over = patience.is_over(away.since.elapsed());
+        is_over.then(|| patience.exhausted(away.error.to_user_error(stage)))
     }
 
     /// As one line; with the rate and the time left when it is told how long the job has been running.
@@ -55,7 +68,8 @@ pub(super) fn of_consumer(consumer: &Consumer, target: &Target) -> JobProgress {
         what: format!("stage {number}/{count} \"{}\": read", stage.name),
         rows: Some(meter.rows),
         whole: captured.or_else(|| whole(consumer, target)).filter(|rows| *rows > 0),
-        remark: meter.retrying.clone(),
+        remark: meter.away.as_ref().map(|away| away.error.to_string()),
+        away: meter.away.clone().map(|away| (stage.name.clone(), away)),
     }
 }
 
@@ -88,6 +102,7 @@ mod tests {
             rows: Some(250),
             whole: Some(1000),
             remark: None,
+            away: None,
         };
         assert_eq!(
             progress.show(Some(Duration::from_secs(5))),

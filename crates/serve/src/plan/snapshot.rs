@@ -53,7 +53,7 @@ pub(crate) struct SnapshotCell {
 impl SnapshotCell {
     pub(crate) fn new(engine: Engine, identity: Identity) -> SnapshotCell {
         let reading = Reading { published: engine.published(), locked: None, returned: None };
-        let horizons = Arc::new(Horizons::new(engine.clone(), None));
+        let horizons = Arc::new(Horizons::new(engine.clone(), None, identity.settings.patience()));
         SnapshotCell {
             engine,
             identity,
@@ -64,7 +64,8 @@ impl SnapshotCell {
 
     /// A statement is about to run: sources are read up to now.
     pub(crate) fn begin(&self, running: &Running) {
-        let horizons = Horizons::new(self.engine.clone(), Some(running.notices.clone()));
+        let (notices, patience) = (running.notices.clone(), self.identity.settings.patience());
+        let horizons = Horizons::new(self.engine.clone(), Some(notices), patience);
         *self.horizons.lock() = Arc::new(horizons);
     }
 

@@ -29,23 +29,28 @@ use segue_types::{ObjectId, UserError};
 use tokio::sync::{OnceCell, mpsc};
 
 use super::snapshot::SnapshotCell;
-use crate::backend::{Engine, Horizon, SourceScan, Wanted};
+use crate::backend::{Engine, Horizon, Patience, SourceScan, Wanted};
 
 /// The horizons of one statement, and whom it tells what it leaves out.
 pub(crate) struct Horizons {
     engine: Engine,
     notices: Option<mpsc::Sender<String>>,
+    patience: Patience,
     by_source: Mutex<HashMap<ObjectId, Arc<OnceCell<Horizon>>>>,
 }
 
 impl Horizons {
-    pub(crate) fn new(engine: Engine, notices: Option<mpsc::Sender<String>>) -> Horizons {
-        Horizons { engine, notices, by_source: Mutex::default() }
+    pub(crate) fn new(
+        engine: Engine,
+        notices: Option<mpsc::Sender<String>>,
+        patience: Patience,
+    ) -> Horizons {
+        Horizons { engine, notices, patience, by_source: Mutex::default() }
     }
 
     async fn of(&self, source: ObjectId) -> Result<Horizon, UserError> {
         let cell = Arc::clone(self.by_source.lock().entry(source).or_default());
-        cell.get_or_try_init(|| self.engine.horizon(source)).await.cloned()
+        cell.get_or_try_init(|| self.engine.horizon(source, self.patience)).await.cloned()
     }
 
     fn notice(&self, text: String) {
