@@ -32,6 +32,9 @@ pub struct Object {
     pub consumers: Vec<ConsumerRef>,
     #[serde(default)]
     pub settings: Settings,
+    /// When its CREATE began; unknown of what an older version created.
+    #[serde(default)]
+    pub created_unix_ms: Option<i64>,
     /// Why it is [`ObjectState::Failed`].
     #[serde(default)]
     pub failure: Option<String>,

@@ -9,7 +9,7 @@ use futures::stream::BoxStream;
 use segue_types::{Position, PositionOrder, SplitId};
 
 use crate::{
-    Capabilities, ConnectError, Enumeration, Handoff, HasData, OptionSpec, ReadConfig,
+    Capabilities, ConnectError, Enumeration, Handoff, HasData, Latest, OptionSpec, ReadConfig,
     ReadDefinition, ReadEvent,
 };
 
@@ -104,7 +104,7 @@ pub trait StageReader: Send + Sync {
     ) -> Result<Box<dyn SplitReader>, ConnectError>;
 
     /// The split's end now, exclusive, of what a reader of this configuration can see. `None`: it cannot tell.
-    async fn latest(&self, split: &SplitId) -> Result<Option<Position>, ConnectError>;
+    async fn latest(&self, split: &SplitId) -> Result<Option<Latest>, ConnectError>;
 
     /// Whether anything lies at or after `from`.
     async fn has_data(&self, split: &SplitId, from: &Position) -> Result<HasData, ConnectError>;

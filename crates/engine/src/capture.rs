@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
 use futures::StreamExt;
@@ -35,8 +35,26 @@ pub(crate) struct Progress {
     /// 0: the system did not say.
     pub(crate) rows_estimated: AtomicU64,
     pub(crate) attempts: AtomicU64,
+    /// When the running attempt had its snapshot.
+    began: Mutex<Option<Instant>>,
     /// While the database cannot be reached.
     pub(crate) away: Mutex<Option<Away>>,
+}
+
+impl Progress {
+    /// Of the running attempt, since it began.
+    pub(crate) fn rows_per_second(&self) -> Option<f64> {
+        let seconds = (*self.began.lock())?.elapsed().as_secs_f64();
+        let rows = self.rows.load(Ordering::Relaxed);
+        (rows > 0 && seconds > 0.0).then(|| rows as f64 / seconds)
+    }
+
+    /// The database has answered: rows come from now on.
+    fn begin(&self, rows_estimated: Option<u64>) {
+        *self.away.lock() = None;
+        *self.began.lock() = Some(Instant::now());
+        self.rows_estimated.store(rows_estimated.unwrap_or(0), Ordering::Relaxed);
+    }
 }
 
 /// Why an attempt came to nothing.
@@ -130,8 +148,7 @@ async fn attempt(
 ) -> Result<Manifest, AttemptError> {
     let capture = stage.connector.capture(&stage.config, &stage.definition, wanted.query).await?;
     let Capture { handoff, mut batches, rows_estimated } = capture;
-    *progress.away.lock() = None;
-    progress.rows_estimated.store(rows_estimated.unwrap_or(0), Ordering::Relaxed);
+    progress.begin(rows_estimated);
     let schema = Arc::clone(&stage.config.schema);
     let writer = store.captures().begin(object, index, schema)?;
     let (to_write, waiting) = channel(BATCHES_AHEAD);

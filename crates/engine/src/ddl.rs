@@ -11,7 +11,7 @@ pub(crate) mod table;
 pub(crate) mod view;
 mod wait;
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use segue_catalog::{CatalogError, ObjectKind};
 use segue_sql::{OnExisting, Statement};
@@ -81,6 +81,12 @@ pub(crate) fn stopping() -> UserError {
     UserError::new(SqlState::ADMIN_SHUTDOWN, "the server is shutting down")
 }
 
+/// When an object's CREATE began, for its record.
+fn now_unix_ms() -> Option<i64> {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+    i64::try_from(since.as_millis()).ok()
+}
+
 /// Whether the statement has nothing to do because the name is taken and that is fine.
 fn already_exists(
     engine: &Engine,
@@ -131,7 +137,6 @@ async fn run_job(
         return Ok(());
     }
     let mut work = Box::pin(finished(engine, id, work));
-    let began = Instant::now();
     let mut ticks = tokio::time::interval(PROGRESS_INTERVAL);
     ticks.tick().await;
     let error = loop {
@@ -145,7 +150,7 @@ async fn run_job(
                 let progress = engine.inbox().ask(move |world| world.progress(id)).await;
                 let progress = progress.unwrap_or_default();
                 for one in &progress {
-                    context.notice(one.show(Some(began.elapsed())));
+                    context.notice(one.show());
                 }
                 let given_up = |one: &JobProgress| one.given_up(context.patience);
                 if let Some(error) = progress.iter().find_map(given_up) {

@@ -41,7 +41,7 @@ pub use api::{Published, StatementContext};
 pub use dml::TableWriter;
 pub use engine::{Engine, EngineConfig, StartError};
 pub use memory::MemoryLimits;
-pub use patience::Patience;
+pub use patience::{Asker, Patience};
 pub use scan::{Horizon, Scanned, SourceScan, Wanted};
 pub use segue_store::DeadLetter;
 pub use status::{CheckpointStatus, JobStatus, OperatorStatus, SplitStatus, StageStatus, Status};

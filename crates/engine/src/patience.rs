@@ -55,9 +55,12 @@ impl fmt::Display for Patience {
     }
 }
 
+/// How many remarks on one stage are told one by one.
+const REMARKS_MAX: usize = 8;
+
 /// Who asks a system something: how long it waits, and whom it tells what it hears.
 #[derive(Clone)]
-pub(crate) struct Asker {
+pub struct Asker {
     patience: Patience,
     notices: Option<mpsc::Sender<String>>,
 }
@@ -77,16 +80,35 @@ impl Asker {
         asker
     }
 
-    /// One that nobody listens to.
+    /// One that nobody listens to: what it hears goes to the log.
     pub(crate) fn silent(patience: Patience) -> Asker {
         Asker { patience, notices: None }
     }
 
-    /// Tells whoever listens; else the log.
-    pub(crate) fn tell(&self, text: String) {
+    /// A query's, which tells its client through `notices`.
+    pub fn new(patience: Patience, notices: Option<mpsc::Sender<String>>) -> Asker {
+        Asker { patience, notices }
+    }
+
+    /// Tells whoever listens. A full channel drops it: a statement never waits for a slow reader.
+    pub fn tell(&self, text: String) {
         match &self.notices {
             Some(notices) => drop(notices.try_send(text)),
-            None => tracing::info!("{text}"),
+            None => tracing::warn!("{text}"),
+        }
+    }
+
+    /// Tells what a connector remarked on its answer.
+    pub(crate) fn remark<'a>(&self, stage: &str, remarks: impl Iterator<Item = &'a str>) {
+        let mut untold = 0_usize;
+        for (place, remark) in remarks.enumerate() {
+            match place < REMARKS_MAX {
+                true => self.tell(format!("stage \"{stage}\": {remark}")),
+                false => untold += 1,
+            }
+        }
+        if untold > 0 {
+            self.tell(format!("stage \"{stage}\": and {untold} more like it; see segue.splits"));
         }
     }
 

@@ -18,7 +18,7 @@ use tokio::task::AbortHandle;
 use crate::ddl::opening::{self, Opening};
 use crate::ddl::stopping;
 use crate::engine::Engine;
-use crate::patience::{Asker, Patience};
+use crate::patience::Asker;
 
 /// Batches that wait for the query.
 const BATCHES_MAX: usize = 4;
@@ -27,7 +27,7 @@ const BATCHES_MAX: usize = 4;
 #[derive(Clone)]
 pub struct Horizon {
     opening: Arc<Opening>,
-    patience: Patience,
+    asker: Asker,
 }
 
 /// What a scan gives.
@@ -74,12 +74,8 @@ struct Delivery {
 
 impl Engine {
     /// Asks the systems behind a source where a reading begins that starts now, and where it ends.
-    /// A system that is away is waited for as long as `patience` lasts, now and while it is read.
-    pub async fn horizon(
-        &self,
-        source: ObjectId,
-        patience: Patience,
-    ) -> Result<Horizon, UserError> {
+    /// A system that is away is waited for as long as the asker's patience lasts, now and while it is read.
+    pub async fn horizon(&self, source: ObjectId, asker: Asker) -> Result<Horizon, UserError> {
         let found = self.inbox().ask(move |world| world.sources.get(&source).map(Arc::clone)).await;
         let gone = || UserError::new(SqlState::UNDEFINED_TABLE, "the source has been dropped");
         let source = found.ok_or_else(stopping)?.ok_or_else(gone)?;
@@ -87,16 +83,15 @@ impl Engine {
         if last.definition.boundedness == Boundedness::Continuous && !last.capabilities.latest {
             return Err(endless(&last.name));
         }
-        let opening = opening::open(source, &Asker::silent(patience)).await?;
-        Ok(Horizon { opening: Arc::new(opening), patience })
+        let opening = opening::open(source, &asker).await?;
+        Ok(Horizon { opening: Arc::new(opening), asker })
     }
 
     /// Starts reading a source, on the runtime that this is called in.
     pub fn scan(&self, object: &Object, horizon: &Horizon, wanted: Wanted) -> SourceScan {
         let (sender, rows) = mpsc::channel(BATCHES_MAX);
         let plan = Plan::of(object, wanted);
-        let Horizon { opening, patience } = horizon.clone();
-        let asker = Asker::silent(patience);
+        let Horizon { opening, asker } = horizon.clone();
         let task = tokio::spawn(async move {
             if let Err(error) = plan.run(&opening, &asker, &sender).await {
                 // Whoever dropped the scan need not be told.

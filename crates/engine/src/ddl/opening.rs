@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use segue_connect::{ConnectError, Replayable, Start};
+use segue_connect::{ConnectError, Latest, Replayable, Start};
 use segue_types::{Boundedness, ObjectId, Position, SplitId, SqlState, StageIndex, UserError};
 
 use super::stopping;
@@ -71,7 +71,11 @@ async fn target(source: &SourceRuntime, asker: &Asker) -> Result<Target, UserErr
     let positions = match stage.definition.boundedness {
         // A bounded stage has to be complete; there is nothing to reach beyond that.
         Boundedness::Bounded => Vec::new(),
-        Boundedness::Continuous => asker.persistently(stage, || latest(stage)).await?,
+        Boundedness::Continuous => {
+            let latest = asker.persistently(stage, || latest(stage)).await?;
+            asker.remark(&stage.name, latest.iter().filter_map(|(_, end)| end.remark.as_deref()));
+            latest.into_iter().map(|(split, end)| (split, end.position)).collect()
+        }
     };
     Ok(Target { stage: index, positions })
 }
@@ -82,7 +86,7 @@ pub(super) async fn target_at_last(source: &SourceRuntime) -> Result<Target, Use
 }
 
 /// The latest position of each split of a stage, where the system can tell.
-async fn latest(stage: &Arc<StageRuntime>) -> Result<Vec<(SplitId, Position)>, ConnectError> {
+async fn latest(stage: &Arc<StageRuntime>) -> Result<Vec<(SplitId, Latest)>, ConnectError> {
     let projection: Vec<usize> = (0..stage.config.schema.fields().len()).collect();
     let reader = stage.open(&projection).await?;
     let mut positions = Vec::new();

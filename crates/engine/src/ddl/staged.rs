@@ -54,6 +54,7 @@ pub(super) async fn create_source(
         state: if source.needs_capture() { ObjectState::Creating } else { ObjectState::Ready },
         consumers: Vec::new(),
         settings: Settings::default(),
+        created_unix_ms: super::now_unix_ms(),
         failure: None,
     };
     let progress = Arc::new(Progress::default());
@@ -86,6 +87,7 @@ pub(super) async fn pin(
         let connector = engine.registry().get(&stage.connector).expect("the planner found it");
         let place = (stage.name.as_str(), connector.name());
         let definition = asker.once(place, connector.pin(&stage.config)).await?;
+        asker.remark(&stage.name, definition.remarks.iter().map(String::as_str));
         stages.push(Arc::new(StageRuntime {
             name: stage.name,
             connector: Arc::clone(connector),

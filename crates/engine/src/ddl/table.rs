@@ -82,6 +82,7 @@ fn object(
         state: if source.is_some() { ObjectState::Creating } else { ObjectState::Ready },
         consumers,
         settings: Settings::default(),
+        created_unix_ms: super::now_unix_ms(),
         failure: None,
     }
 }

@@ -44,6 +44,7 @@ pub(super) async fn create_view(
         state: ObjectState::Ready,
         consumers: Vec::new(),
         settings: Settings::default(),
+        created_unix_ms: super::now_unix_ms(),
         failure: None,
     };
     super::install(engine, move |world| world.put_object(object)).await
@@ -143,6 +144,7 @@ fn object(
         state: if consumers.is_empty() { ObjectState::Ready } else { ObjectState::Creating },
         consumers,
         settings: Settings::default(),
+        created_unix_ms: super::now_unix_ms(),
         failure: None,
     }
 }

@@ -1,5 +1,7 @@
 //! SHOW SOURCES, STAGES, TABLES, VIEWS, MATERIALIZED VIEWS, JOBS, CREATE ….
 
+use std::time::Duration;
+
 use segue_catalog::{Object, RelationKind};
 use segue_sql::{ObjectKind, Show, Shown};
 use segue_types::{SqlState, UserError};
@@ -77,7 +79,7 @@ async fn stages(session: &Session, show: &Show) -> Result<Outcome, UserError> {
         None => catalog.iter().collect(),
     };
     objects.sort_by(|a, b| a.name.cmp(&b.name));
-    let mut columns: [Vec<String>; 9] = Default::default();
+    let mut columns: [Vec<String>; 10] = Default::default();
     for object in objects {
         let stages = object.stages().iter().enumerate();
         for (index, stage) in stages.filter(|(_, stage)| is_wanted(show, &stage.name)) {
@@ -104,10 +106,22 @@ async fn stages(session: &Session, show: &Show) -> Result<Outcome, UserError> {
             columns[7].push(readings().map(|r| r.rows).max().unwrap_or(0).to_string());
             let lag = readings().filter_map(|r| r.lag_rows).max();
             columns[8].push(lag.map_or_else(String::new, |lag| lag.to_string()));
+            let behind = readings().filter_map(|r| r.lag).max();
+            columns[9].push(behind.map_or_else(String::new, seconds));
         }
     }
-    let [sources, stages, connectors, boundedness, semantics, continuity, states, read, lag] =
-        columns;
+    let [
+        sources,
+        stages,
+        connectors,
+        boundedness,
+        semantics,
+        continuity,
+        states,
+        read,
+        lag,
+        behind,
+    ] = columns;
     Ok(table(
         "SHOW",
         &[
@@ -120,8 +134,14 @@ async fn stages(session: &Session, show: &Show) -> Result<Outcome, UserError> {
             ("State", states),
             ("Read", read),
             ("Lag", lag),
+            ("Behind", behind),
         ],
     ))
+}
+
+/// A time for people.
+fn seconds(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
 }
 
 async fn jobs(session: &Session) -> Result<Outcome, UserError> {
