@@ -31,6 +31,7 @@ mod patience;
 mod reader;
 mod recover;
 mod relation;
+mod release;
 mod scan;
 mod source;
 mod status;

@@ -20,6 +20,7 @@ use crate::inbox::News;
 use crate::job::Jobs;
 use crate::memory::MemoryLimits;
 use crate::relation::{self, Feed, Inputs, Relation};
+use crate::release::ReleaseWrite;
 use crate::source::SourceRuntime;
 use crate::status::CheckpointStatus;
 
@@ -61,6 +62,7 @@ pub(crate) struct Pending {
     pub(crate) captures: Vec<Manifest>,
     pub(crate) dropped: Vec<DroppedConsumer>,
     pub(crate) rejected: Vec<RejectedRecord>,
+    pub(crate) releases: BTreeMap<ObjectId, ReleaseWrite>,
     pub(crate) when_durable: Vec<WhenDurable>,
     /// Rows consumed since the last seal.
     pub(crate) rows: u64,
@@ -222,6 +224,7 @@ impl World {
             || !pending.captures.is_empty()
             || !pending.dropped.is_empty()
             || !pending.rejected.is_empty()
+            || !pending.releases.is_empty()
             || !pending.when_durable.is_empty()
             || self.relations.values().any(|relation| relation.dirty)
             // A position that moved without rows too: whoever waits for it would wait for ever.

@@ -16,6 +16,7 @@ use crate::capture::{self, Progress};
 use crate::engine::Engine;
 use crate::job::Phase;
 use crate::patience::Asker;
+use crate::release::{Leaving, Making};
 use crate::source::{SourceRuntime, StageRuntime};
 use crate::world::World;
 
@@ -30,7 +31,7 @@ pub(super) async fn create_source(
         return Ok(());
     }
     let planned = plan_source(engine.registry(), &create)?;
-    let stages = {
+    let (stages, making) = {
         let asker = Asker::of(context);
         unless_canceled(&context.cancel, pin(engine, planned.stages, &asker)).await?
     };
@@ -68,6 +69,7 @@ pub(super) async fn create_source(
         Ok(())
     })
     .await?;
+    making.keep();
     drop(alone);
     if !source.needs_capture() {
         return Ok(());
@@ -76,12 +78,15 @@ pub(super) async fn create_source(
 }
 
 /// Pins every stage, the last one first: what a later stage needs retained is secured before an earlier one
-/// is read.
+/// is read. What they leave outside goes again unless it is kept.
 pub(super) async fn pin(
     engine: &Engine,
     planned: Vec<PlannedStage>,
     asker: &Asker,
-) -> Result<Vec<Arc<StageRuntime>>, UserError> {
+) -> Result<(Vec<Arc<StageRuntime>>, Making), UserError> {
+    let leaving =
+        |stage: &PlannedStage| Leaving::of(engine.registry().get(&stage.connector)?, &stage.config);
+    let making = Making::begin(engine, planned.iter().filter_map(leaving).collect()).await;
     let mut stages = Vec::with_capacity(planned.len());
     for stage in planned.into_iter().rev() {
         let connector = engine.registry().get(&stage.connector).expect("the planner found it");
@@ -100,7 +105,7 @@ pub(super) async fn pin(
         }));
     }
     stages.reverse();
-    Ok(stages)
+    Ok((stages, making))
 }
 
 /// The stages as the catalog keeps them.

@@ -35,7 +35,7 @@ pub(super) async fn create_table(
     }
     let mut plan = plan_table(engine.registry(), &create)?;
     let planned = std::mem::take(&mut plan.stages);
-    let stages =
+    let (stages, making) =
         unless_canceled(&context.cancel, staged::pin(engine, planned, &Asker::of(context))).await?;
     for notice in &plan.notices {
         context.notice(notice.clone());
@@ -54,6 +54,7 @@ pub(super) async fn create_table(
     let object = object(id, create, &plan, source.as_deref(), consumers);
     let runtime = source.clone();
     super::install(engine, move |world| set_up(world, object, runtime)).await?;
+    making.keep();
     drop(alone);
     let Some(source) = source else { return Ok(()) };
     super::run_job(engine, id, context, fill(engine.clone(), source, Asker::of_job(context))).await
