@@ -18,6 +18,7 @@ use tokio::sync::mpsc::{Receiver, channel};
 
 use crate::backoff::Backoff;
 use crate::greatest::Greatest;
+use crate::limits::Gate;
 use crate::meter::Away;
 use crate::source::{SourceRuntime, StageRuntime};
 
@@ -37,6 +38,8 @@ pub(crate) struct Progress {
     pub(crate) attempts: AtomicU64,
     /// When the running attempt had its snapshot.
     began: Mutex<Option<Instant>>,
+    /// Closed by PAUSE.
+    pub(crate) gate: Gate,
     /// While the database cannot be reached.
     pub(crate) away: Mutex<Option<Away>>,
 }
@@ -47,6 +50,13 @@ impl Progress {
         let seconds = (*self.began.lock())?.elapsed().as_secs_f64();
         let rows = self.rows.load(Ordering::Relaxed);
         (rows > 0 && seconds > 0.0).then(|| rows as f64 / seconds)
+    }
+
+    /// Nothing is read.
+    fn stand(&self) {
+        *self.away.lock() = None;
+        *self.began.lock() = None;
+        self.rows.store(0, Ordering::Relaxed);
     }
 
     /// The database has answered: rows come from now on.
@@ -81,10 +91,15 @@ pub(crate) async fn capture_all(
         }
         let index = StageIndex(u16::try_from(index).expect("stages are counted in 16 bits"));
         progress.stage.store(u64::from(index.0), Ordering::Relaxed);
-        let captured = capture(source, index, store, progress, &mut notice);
-        let manifest = tokio::select! {
-            manifest = captured => manifest?,
-            error = watch(source, index) => return Err(error),
+        let manifest = loop {
+            progress.gate.pass().await;
+            let captured = capture(source, index, store, progress, &mut notice);
+            tokio::select! {
+                manifest = captured => break manifest?,
+                error = watch(source, index) => return Err(error),
+                // The attempt goes, and with it its snapshot: the database could not clean up behind one that is held.
+                () = progress.gate.closed() => progress.stand(),
+            }
         };
         manifests.push(manifest);
     }

@@ -14,7 +14,6 @@ use super::{stopping, unless_canceled};
 use crate::api::StatementContext;
 use crate::capture::{self, Progress};
 use crate::engine::Engine;
-use crate::job::Phase;
 use crate::patience::Asker;
 use crate::release::{Leaving, Making};
 use crate::source::{SourceRuntime, StageRuntime};
@@ -63,7 +62,7 @@ pub(super) async fn create_source(
     super::install(engine, move |world| {
         world.put_object(object)?;
         if runtime.needs_capture() {
-            world.jobs.set_phase(id, Phase::Capturing(shared));
+            world.begin_capture(id, shared);
         }
         world.sources.insert(id, runtime);
         Ok(())
@@ -162,7 +161,7 @@ pub(super) async fn resume(engine: Engine, id: ObjectId) -> Result<(), UserError
     let progress = Arc::new(Progress::default());
     let shared = Arc::clone(&progress);
     let found = move |world: &mut World| {
-        world.jobs.set_phase(id, Phase::Capturing(shared));
+        world.begin_capture(id, shared);
         world.sources.get(&id).map(Arc::clone)
     };
     let source = engine.inbox().ask(found).await.ok_or_else(stopping)?;

@@ -98,7 +98,7 @@ fn set_up(
     world.put_object(object)?;
     world.relations.insert(id, relation);
     if let Some(source) = source {
-        world.jobs.set_phase(id, Phase::Capturing(Arc::default()));
+        world.begin_capture(id, Arc::default());
         world.sources.insert(id, source);
     }
     Ok(())
@@ -134,7 +134,7 @@ pub(super) async fn fill(
     let opening = opening::open(Arc::clone(&source), &asker).await?;
     let progress = Arc::new(Progress::default());
     let shown = Arc::clone(&progress);
-    engine.inbox().run(move |world| world.jobs.set_phase(id, Phase::Capturing(shown)));
+    engine.inbox().run(move |world| world.begin_capture(id, shown));
     let start = move |world: &mut World| {
         let Some(object) = world.catalog.get(id).map(Arc::clone) else { return };
         let consumer = object.consumers[0];

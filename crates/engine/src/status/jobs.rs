@@ -8,6 +8,7 @@ use segue_types::{JobId, ObjectId, UserError};
 use super::progress::{self, JobProgress};
 use crate::capture::Progress;
 use crate::job::{Job, Phase};
+use crate::limits::Passage;
 use crate::world::World;
 
 /// A CREATE that is under way or has failed.
@@ -74,9 +75,21 @@ impl World {
         }
     }
 
+    /// Whether PAUSE holds all that the job waits for.
+    fn is_held(&self, phase: &Phase) -> bool {
+        match phase {
+            Phase::Capturing(progress) => progress.gate.passage() == Passage::Closed,
+            Phase::CatchingUp(targets) => {
+                !targets.is_empty() && targets.keys().all(|consumer| self.is_paused(*consumer))
+            }
+            Phase::Asking | Phase::Finishing => false,
+        }
+    }
+
     pub(super) fn job(&self, object: ObjectId, job: &Job) -> JobStatus {
         let state = match (&job.failed, &job.phase) {
             (Some(_), _) => "failed",
+            (None, phase) if self.is_held(phase) => "paused",
             (None, Phase::Capturing(_)) => "capturing",
             (None, Phase::Asking) => "asking",
             (None, Phase::CatchingUp(_)) => "catching up",
