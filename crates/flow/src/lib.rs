@@ -1,4 +1,5 @@
-//! The delta engine: relations kept up to date from changes. Synchronous, vectorised, without I/O, clock or threads.
+//! The delta engine: relations kept up to date from changes. Synchronous, vectorised, without I/O or clock; threads only
+//! share the work within an operator, and never tell in a result.
 //!
 //! Words: a *delta* is rows with signed weights; a *step* is one run over what arrived; a *seal* returns what to
 //! store since the last one; a *version* is an immutable snapshot of a relation.
@@ -23,6 +24,7 @@ mod program;
 mod rows;
 mod spec;
 mod stats;
+mod workers;
 
 pub use aggregate::{is_groupable, is_ordered};
 pub use blob::SealedBlob;
@@ -38,3 +40,4 @@ pub use spec::{
     JoinSpec, Node, NullKeys, OperatorSpec, PartitionedInput, RowNumbers, SortColumn, TopNSpec,
 };
 pub use stats::OperatorStats;
+pub use workers::Workers;

@@ -156,6 +156,7 @@ fn set_up(
     for consumer in &consumers {
         world.refuse_gap(consumer.source, &openings[&consumer.input].starts)?;
     }
+    let workers = world.workers_of(&object);
     world.put_object(object)?;
     let mut targets = BTreeMap::new();
     for consumer in consumers {
@@ -168,7 +169,7 @@ fn set_up(
         });
         targets.insert(consumer.id, opening.target.clone());
     }
-    world.relations.insert(id, Relation::new(id, plan.spec, feeds));
+    world.relations.insert(id, Relation::new(id, plan.spec, feeds, workers));
     world.fill(id);
     if !targets.is_empty() {
         world.jobs.set_phase(id, Phase::CatchingUp(targets));
