@@ -1,6 +1,7 @@
 //! A table or materialized view at run time: its dataflow and where each input's rows come from.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
 use segue_flow::{Dataflow, DataflowSpec, Delta, RelationVersion, StepError, StepInput, Workers};
@@ -42,7 +43,7 @@ impl Relation {
         workers: Workers,
     ) -> Relation {
         assert_eq!(spec.inputs.len(), feeds.len(), "every input has a feed");
-        let dataflow = Dataflow::new(object, spec, workers);
+        let dataflow = Dataflow::new(object, spec, workers).with_clock(since_start);
         Relation { dataflow, feeds, failed: None, dirty: true, bytes: 0, workers }
     }
 
@@ -110,6 +111,12 @@ impl Relation {
         };
         self.feeds.iter().enumerate().filter_map(from).collect()
     }
+}
+
+/// By which operators are measured.
+fn since_start() -> Duration {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    START.elapsed()
 }
 
 /// Everything that `version` holds, as a first delta of a relation that reads it.

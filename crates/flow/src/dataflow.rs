@@ -11,6 +11,8 @@
 mod build;
 mod relation;
 
+use std::time::Duration;
+
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use segue_types::{Changes, ObjectId, Op, OperatorId, Ops, StateBlob};
@@ -21,7 +23,7 @@ use crate::error::{RestoreError, StepError};
 use crate::operators::{Operator, OperatorState};
 use crate::rows::{CHUNK_ROWS, RelationVersion, nullable};
 use crate::spec::{DataflowSpec, InputKind, Node, OperatorSpec};
-use crate::stats::OperatorStats;
+use crate::stats::{Clock, OperatorStats};
 use crate::workers::{Normalisers, Workers};
 use relation::Relation;
 
@@ -46,8 +48,11 @@ pub struct Dataflow {
     object: ObjectId,
     spec: DataflowSpec,
     workers: Workers,
+    clock: Clock,
     nodes: Vec<Running>,
     relation: Relation,
+    /// How long the relation took what the operators put out.
+    applying: Duration,
     /// Relation's schema without NOT NULL.
     schema: SchemaRef,
 }
@@ -56,6 +61,7 @@ struct Running {
     node: NodeKind,
     rows_in: u64,
     rows_out: u64,
+    busy: Duration,
     /// Expressions that failed before the operator was put into other shards.
     former_errors: u64,
 }
@@ -101,16 +107,25 @@ impl Dataflow {
             node: build::build(object, &spec, place, workers),
             rows_in: 0,
             rows_out: 0,
+            busy: Duration::ZERO,
             former_errors: 0,
         });
         Dataflow {
             object,
             nodes: nodes.collect(),
             relation: Relation::build(object, &spec, workers),
+            applying: Duration::ZERO,
             schema: nullable(&spec.schema),
             spec,
             workers,
+            clock: || Duration::ZERO,
         }
+    }
+
+    /// The same, measuring how long its operators take.
+    #[must_use]
+    pub fn with_clock(self, clock: Clock) -> Dataflow {
+        Dataflow { clock, ..self }
     }
 
     /// Whose dataflow it is.
@@ -154,6 +169,7 @@ impl Dataflow {
             let output = self.run(place, &data, absorbing == Some(place))?;
             data.operators.push(output);
         }
+        let began = (self.clock)();
         let output = self.output(data.of(self.spec.output))?;
         let place = format!("relation of object {}", self.object);
         match &mut self.relation {
@@ -162,6 +178,7 @@ impl Dataflow {
             }
             Relation::OfOperator(_) => {}
         }
+        self.applying += (self.clock)().saturating_sub(began);
         Ok(output)
     }
 
@@ -209,6 +226,7 @@ impl Dataflow {
     ) -> Result<Vec<Delta>, StepError> {
         let spec = &self.spec.operators[place];
         let running = &mut self.nodes[place];
+        let began = (self.clock)();
         let (rows_in, output): (usize, _) = match (&mut running.node, spec) {
             (NodeKind::Changes(normalise), OperatorSpec::Normalise { input, .. }) => {
                 let changes = &data.changes[*input];
@@ -228,6 +246,7 @@ impl Dataflow {
             }
             (NodeKind::Changes(_), _) => unreachable!("a normaliser is built from its spec"),
         };
+        running.busy += (self.clock)().saturating_sub(began);
         running.rows_in += rows_in as u64;
         running.rows_out += total_len(&output) as u64;
         Ok(output)
@@ -273,13 +292,16 @@ impl Dataflow {
         if let Relation::Stored(rows) = &mut self.relation {
             bases.extend(rows.bases());
         }
-        let mut resharded = Dataflow::new(self.object, self.spec.clone(), workers);
+        let resharded = Dataflow::new(self.object, self.spec.clone(), workers);
+        let mut resharded = resharded.with_clock(self.clock);
         resharded.restore(bases.iter().map(SealedBlob::encode).collect())?;
         for (to, from) in resharded.nodes.iter_mut().zip(&self.nodes) {
             to.rows_in = from.rows_in;
             to.rows_out = from.rows_out;
+            to.busy = from.busy;
             to.former_errors = from.expression_errors();
         }
+        resharded.applying = self.applying;
         Ok(resharded)
     }
 
@@ -289,7 +311,8 @@ impl Dataflow {
         if blobs.is_empty() {
             return Ok(());
         }
-        *self = Dataflow::unstarted(self.object, self.spec.clone(), self.workers);
+        *self = Dataflow::unstarted(self.object, self.spec.clone(), self.workers)
+            .with_clock(self.clock);
         let mut of_operator = vec![Vec::new(); self.nodes.len()];
         let mut of_relation = Vec::new();
         for blob in blobs {
@@ -347,7 +370,7 @@ impl Dataflow {
 
     /// The same dataflow, with nothing in it.
     pub fn emptied(&self) -> Dataflow {
-        Dataflow::new(self.object, self.spec.clone(), self.workers)
+        Dataflow::new(self.object, self.spec.clone(), self.workers).with_clock(self.clock)
     }
 
     /// What the relation holds now.
@@ -375,6 +398,8 @@ impl Dataflow {
                     name: spec.name(),
                     rows_in: running.rows_in,
                     rows_out: running.rows_out + published,
+                    busy: running.busy,
+                    workers: build::shards(spec, self.workers),
                     state_rows: size.rows as u64,
                     state_bytes: size.bytes as u64,
                     expression_errors: running.expression_errors(),
@@ -393,6 +418,8 @@ impl Dataflow {
                 name: "materialize",
                 rows_in: stats.last().map_or(size.rows as u64, |last| last.rows_out),
                 rows_out: 0,
+                busy: self.applying,
+                workers: self.workers.count(),
                 state_rows: size.rows as u64,
                 state_bytes: size.bytes as u64,
                 expression_errors: 0,
@@ -427,6 +454,12 @@ fn total_len(deltas: &[Delta]) -> usize {
 
 fn operator_id(object: ObjectId, place: u64) -> OperatorId {
     OperatorId(u64::from(object.0) << 16 | place)
+}
+
+/// The place of an operator in the spec of its object; `None` for the relation.
+pub fn place_of(operator: OperatorId) -> Option<usize> {
+    let place = operator.0 & 0xffff;
+    (place != RELATION).then_some((place & PLACES) as usize)
 }
 
 /// The id under which a part of an operator's state is stored.

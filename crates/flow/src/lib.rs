@@ -28,7 +28,7 @@ mod workers;
 
 pub use aggregate::{is_groupable, is_ordered};
 pub use blob::SealedBlob;
-pub use dataflow::{Dataflow, StepInput};
+pub use dataflow::{Dataflow, StepInput, place_of};
 pub use delta::Delta;
 pub use error::{RestoreError, StepError};
 pub use key::{GROUPS, KEY_CODEC_VERSION, VNODES, group_of, hash_rows, vnode_of};
@@ -39,5 +39,5 @@ pub use spec::{
     AggregateFunction, AggregateSpec, Conflict, DataflowSpec, InputKind, InputSpec, JoinKind,
     JoinSpec, Node, NullKeys, OperatorSpec, PartitionedInput, RowNumbers, SortColumn, TopNSpec,
 };
-pub use stats::OperatorStats;
+pub use stats::{Clock, OperatorStats};
 pub use workers::Workers;

@@ -206,9 +206,16 @@ pub(super) async fn resume(engine: Engine, object: Arc<Object>) -> Result<(), Us
         let found =
             engine.inbox().ask(move |world| world.sources.get(&source).map(Arc::clone)).await;
         let Some(source) = found.ok_or_else(super::stopping)? else { return Ok(()) };
-        targets.insert(consumer.id, opening::target_at_last(&source).await?);
+        targets.insert(consumer.input, opening::target_at_last(&source).await?);
     }
     engine.inbox().run(move |world| {
+        // While it was asked, a reading may have met the live one and gone: who reads now is what has to get there.
+        let Some(object) = world.catalog.get(id) else { return };
+        let reading = object.consumers.iter();
+        let reading = reading.filter_map(|consumer| {
+            targets.remove(&consumer.input).map(|target| (consumer.id, target))
+        });
+        let targets = reading.collect();
         world.jobs.set_phase(id, Phase::CatchingUp(targets));
         world.check_jobs();
     });

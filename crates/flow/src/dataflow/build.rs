@@ -44,6 +44,13 @@ pub(super) fn build(
     })
 }
 
+/// How many shards an operator has.
+pub(super) fn shards(operator: &OperatorSpec, workers: Workers) -> usize {
+    let is_shared =
+        matches!(operator, OperatorSpec::Normalise { .. }) || exchanges(operator).is_some();
+    if is_shared { workers.count() } else { 1 }
+}
+
 /// How the inputs of an operator are spread over shards; `None` where all rows may meet.
 fn exchanges(operator: &OperatorSpec) -> Option<Vec<Exchange>> {
     let by_key = |key: &[usize]| (!key.is_empty()).then(|| Exchange::ByKey(key.to_vec()));
