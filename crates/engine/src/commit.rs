@@ -97,6 +97,9 @@ impl Committer {
         for DroppedConsumer(consumer) in pending.dropped {
             commit.delete_consumer(consumer);
         }
+        for object in pending.dropped_states {
+            commit.drop_operator_state(object);
+        }
         for manifest in pending.captures {
             commit.publish_capture(manifest);
         }
@@ -174,6 +177,7 @@ fn seal_relations(world: &mut World) -> (HashMap<ObjectId, RelationVersion>, Vec
             continue;
         }
         states.extend(relation.dataflow.seal());
+        relation.reshard();
         versions.insert(*id, relation.dataflow.version());
         relation.weigh();
     }

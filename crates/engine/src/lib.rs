@@ -20,6 +20,7 @@ mod consumer;
 mod ddl;
 mod dml;
 mod engine;
+mod filling;
 mod greatest;
 mod inbox;
 mod job;

@@ -38,6 +38,14 @@ pub(super) async fn open_all(
     Ok(openings)
 }
 
+/// The same, for as long as a system is away: nobody is there who could run the statement again.
+pub(super) async fn open_all_at_last(
+    engine: &Engine,
+    sources: &BTreeMap<usize, ObjectId>,
+) -> Result<BTreeMap<usize, Opening>, UserError> {
+    open_all(engine, sources, &Asker::silent(Patience::Endless)).await
+}
+
 /// Asks for one source.
 pub(crate) async fn open(source: Arc<SourceRuntime>, asker: &Asker) -> Result<Opening, UserError> {
     let target = target(&source, asker).await?;

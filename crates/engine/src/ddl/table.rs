@@ -18,7 +18,7 @@ use crate::engine::Engine;
 use crate::job::Phase;
 use crate::meeting::NewReading;
 use crate::patience::{Asker, Patience};
-use crate::relation::{Feed, Relation};
+use crate::relation::{Feed, Parallelism, Relation};
 use crate::source::SourceRuntime;
 use crate::world::World;
 
@@ -94,7 +94,7 @@ fn set_up(
     source: Option<Arc<SourceRuntime>>,
 ) -> Result<(), UserError> {
     let id = object.id;
-    let relation = relation(&object);
+    let relation = relation(&object, world.parallelism_of(&object));
     world.put_object(object)?;
     world.relations.insert(id, relation);
     if let Some(source) = source {
@@ -105,7 +105,7 @@ fn set_up(
 }
 
 /// The dataflow of a table: whatever feeds it comes in at one input, in the order of its steps.
-pub(crate) fn relation(object: &Object) -> Relation {
+pub(crate) fn relation(object: &Object, parallelism: Parallelism) -> Relation {
     let ObjectKind::Table(table) = &object.kind else { unreachable!("only tables are made here") };
     let conflict = match table.on_conflict {
         OnConflict::Overwrite => segue_flow::Conflict::Overwrite,
@@ -115,7 +115,7 @@ pub(crate) fn relation(object: &Object) -> Relation {
     let kind = segue_flow::InputKind::Changelog;
     let spec = segue_flow::DataflowSpec::table(schema, object.key.clone(), conflict, kind);
     let feed = if object.consumers.is_empty() { Feed::Statements } else { Feed::Consumer };
-    Relation::new(object.id, spec, vec![feed])
+    Relation::new(object.id, spec, vec![feed], parallelism)
 }
 
 /// A table takes all columns of its stages.

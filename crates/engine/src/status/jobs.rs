@@ -42,6 +42,7 @@ impl World {
         match &job.phase {
             Phase::Capturing(progress) => vec![self.capture_progress(object, progress)],
             Phase::Asking => vec![JobProgress::of("asking how far the sources have come")],
+            Phase::Filling => self.fill_progress(object).into_iter().collect(),
             Phase::CatchingUp(targets) => {
                 let consumers = targets
                     .iter()
@@ -52,6 +53,12 @@ impl World {
             }
             Phase::Finishing => vec![JobProgress::of("waiting for the last epoch")],
         }
+    }
+
+    fn fill_progress(&self, object: ObjectId) -> Option<JobProgress> {
+        let (rows, whole) = self.relations.get(&object)?.filling.as_ref()?.progress();
+        let whole = Some(whole).filter(|rows| *rows > 0);
+        Some(JobProgress { rows: Some(rows), whole, ..JobProgress::of("filling: taken") })
     }
 
     fn capture_progress(&self, object: ObjectId, progress: &Progress) -> JobProgress {
@@ -82,7 +89,7 @@ impl World {
             Phase::CatchingUp(targets) => {
                 !targets.is_empty() && targets.keys().all(|consumer| self.is_paused(*consumer))
             }
-            Phase::Asking | Phase::Finishing => false,
+            Phase::Asking | Phase::Filling | Phase::Finishing => false,
         }
     }
 
@@ -92,6 +99,7 @@ impl World {
             (None, phase) if self.is_held(phase) => "paused",
             (None, Phase::Capturing(_)) => "capturing",
             (None, Phase::Asking) => "asking",
+            (None, Phase::Filling) => "filling",
             (None, Phase::CatchingUp(_)) => "catching up",
             (None, Phase::Finishing) => "finishing",
         };

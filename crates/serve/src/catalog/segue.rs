@@ -118,6 +118,8 @@ pub(super) const RELATIONS: &[Relation] = &[
             ("name", Kind::Text),
             ("rows_in", Kind::BigInt),
             ("rows_out", Kind::BigInt),
+            ("busy_us", Kind::BigInt),
+            ("workers", Kind::BigInt),
             ("state_rows", Kind::BigInt),
             ("state_bytes", Kind::BigInt),
             ("expression_errors", Kind::BigInt),
@@ -200,7 +202,7 @@ fn sources(view: &View<'_>, status: &Status) -> Vec<Row> {
                 completed_epoch(object.stages().len(), &readings().collect::<Vec<_>>()),
                 readings().find_map(|stage| stage.stalled.clone()),
                 readings().find_map(|stage| stage.error.clone()),
-                object.created_unix_ms.map(micros),
+                object.created_unix_ms.map(timestamp),
                 definition,
             ]
         })
@@ -234,7 +236,7 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn micros(unix_ms: i64) -> i64 {
+fn timestamp(unix_ms: i64) -> i64 {
     unix_ms.saturating_mul(1_000)
 }
 
@@ -323,7 +325,7 @@ fn jobs(_view: &View<'_>, status: &Status) -> Vec<Row> {
             job.percent,
             job.rows_per_second.map(whole),
             job.time_left.map(millis),
-            job.started_unix_ms.map(micros),
+            job.started_unix_ms.map(timestamp),
             job.progress.as_str(),
             job.reason.clone(),
             job.error.clone(),
@@ -336,7 +338,7 @@ fn checkpoints(_view: &View<'_>, status: &Status) -> Vec<Row> {
     let checkpoint = |checkpoint: &crate::backend::CheckpointStatus| {
         row![
             checkpoint.epoch.0,
-            micros(checkpoint.committed_at_unix_ms),
+            timestamp(checkpoint.committed_at_unix_ms),
             checkpoint.rows,
             checkpoint.bytes,
             checkpoint.pause_us,
@@ -355,12 +357,18 @@ fn operators(view: &View<'_>, status: &Status) -> Vec<Row> {
             operator.name.as_str(),
             operator.rows_in,
             operator.rows_out,
+            micros(operator.busy),
+            operator.workers as u64,
             operator.state_rows,
             operator.state_bytes,
             operator.expression_errors,
         ]
     };
     status.operators.iter().map(operator).collect()
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
 fn connectors(view: &View<'_>) -> Vec<Row> {
@@ -404,7 +412,7 @@ fn dead_letters(view: &View<'_>, letters: &[DeadLetter]) -> Vec<Row> {
             letter.position.to_string(),
             letter.reason.as_str(),
             String::from_utf8_lossy(&letter.payload).into_owned(),
-            micros(letter.unix_ms),
+            timestamp(letter.unix_ms),
         ]
     };
     letters.iter().map(letter).collect()
