@@ -50,9 +50,17 @@ impl Instance {
 
     /// Runs one statement.
     pub(crate) async fn run(&self, sql: &str) -> Outcome {
+        self.run_with(sql, Patience::Endless, CancellationToken::new()).await
+    }
+
+    /// The same, as long as `patience` lasts or until `cancel` is raised.
+    pub(crate) async fn run_with(
+        &self,
+        sql: &str,
+        patience: Patience,
+        cancel: CancellationToken,
+    ) -> Outcome {
         let (notices, _nobody) = tokio::sync::mpsc::channel(1);
-        let cancel = CancellationToken::new();
-        let patience = Patience::Endless;
         let context = StatementContext { notices, cancel, background_ddl: false, patience };
         for statement in segue_sql::parse(sql).map_err(|error| format!("{sql}: {error:?}"))? {
             let done = self.engine.execute(statement, &context).await;

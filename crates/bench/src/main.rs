@@ -13,11 +13,13 @@ mod freshness;
 mod idle_topic;
 mod instance;
 mod join;
+mod joining;
 mod kafka;
 mod lookup;
 mod measure;
 mod restart;
 mod switch;
+mod topic_ends;
 mod views;
 mod workload;
 
@@ -67,6 +69,8 @@ const BENCHES: &[(&str, Bench)] = &[
     ("restart", restart::bench),
     ("lookup", lookup::bench),
     ("idle-topic", idle_topic::bench),
+    ("topic-ends", topic_ends::bench),
+    ("joining", joining::bench),
     ("switch", switch::bench),
 ];
 
