@@ -1,10 +1,10 @@
 //! What readings leave in external systems for ever (a durable subscription, a group's offsets) is removed when their
 //! source is dropped: in the background, again and again while the system is away, also after a restart.
 //!
-//! Words defined here: *leaving*, one such thing, by the name that its connector gives it; *claim*, the right to make or
-//! remove it.
-//! Invariants: a leaving is removed only while no source that has it exists or is being created; the record of a dropped
-//! source is durable with the drop, and goes when nothing of it is left.
+//! Words defined here: *leaving*, one such thing, by the name that its connector gives it; *claim*, the right to make
+//! or remove it.
+//! Invariants: a leaving is removed only while no source that has it exists or is being created; the record of a
+//! dropped source is durable with the drop, and goes when nothing of it is left.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
