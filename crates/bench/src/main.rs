@@ -17,6 +17,7 @@ mod joining;
 mod kafka;
 mod lookup;
 mod measure;
+mod nexmark;
 mod restart;
 mod switch;
 mod topic_ends;
@@ -62,6 +63,7 @@ const BENCHES: &[(&str, Bench)] = &[
     ("aggregate", aggregate::bench),
     ("join", join::bench),
     ("views", views::bench),
+    ("nexmark", nexmark::bench),
     ("kafka", kafka::bench),
     ("capture", capture::bench),
     ("epoch", epoch::bench),

@@ -87,7 +87,7 @@ mod tests {
     fn the_lag_is_how_long_ago_the_position_was_first_known_to_be_behind() {
         let clock = Clock(Instant::now());
         let mut samples = Samples::default();
-        let mut lag = |samples: &mut Samples, seconds, position| {
+        let lag = |samples: &mut Samples, seconds, position| {
             let lag = samples.lag(clock.at(seconds), &at(position), compare);
             lag.map(|lag| lag.as_secs())
         };
