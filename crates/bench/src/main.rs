@@ -17,6 +17,7 @@ mod kafka;
 mod lookup;
 mod measure;
 mod nexmark;
+mod operators;
 mod restart;
 mod switch;
 mod views;
@@ -60,6 +61,7 @@ const BENCHES: &[(&str, Bench)] = &[
     ("decode", decode::bench),
     ("aggregate", aggregate::bench),
     ("join", join::bench),
+    ("operators", operators::bench),
     ("views", views::bench),
     ("nexmark", nexmark::bench),
     ("kafka", kafka::bench),

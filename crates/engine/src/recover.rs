@@ -58,6 +58,7 @@ pub(crate) fn restore(
     let mut world = World {
         catalog,
         relations: BTreeMap::new(),
+        readers: BTreeMap::new(),
         sources: BTreeMap::new(),
         consumers: BTreeMap::new(),
         released: VecDeque::new(),
@@ -185,7 +186,7 @@ fn restore_relation(
         relation.restore(blobs).map_err(|error| failure(&object.name, &error))?;
     }
     relation.dirty = false;
-    world.relations.insert(object.id, relation);
+    world.add_relation(object.id, relation);
     Ok(plan)
 }
 

@@ -178,11 +178,12 @@ impl Relation {
         self.unsealed_rows += inputs.iter().map(|(_, input)| input.rows()).sum::<usize>();
     }
 
-    /// Whether `object` feeds an input.
-    pub(crate) fn reads(&self, object: ObjectId) -> bool {
-        let reads =
-            |feed: &Feed| matches!(feed, Feed::Relation { object: of, .. } if *of == object);
-        self.feeds.iter().any(reads)
+    /// The relations that feed its inputs.
+    pub(crate) fn reads(&self) -> impl Iterator<Item = ObjectId> + '_ {
+        self.feeds.iter().filter_map(|feed| match feed {
+            Feed::Relation { object, .. } => Some(*object),
+            Feed::Consumer | Feed::Statements => None,
+        })
     }
 
     /// The inputs that `object` feeds.

@@ -92,7 +92,7 @@ fn set_up(
     let id = object.id;
     let relation = relation(&object, world.parallelism_of(&object));
     world.put_object(object)?;
-    world.relations.insert(id, relation);
+    world.add_relation(id, relation);
     if let Some(source) = source {
         world.jobs.set_phase(id, Phase::Capturing(Arc::default()));
         world.sources.insert(id, source);

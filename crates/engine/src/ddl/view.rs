@@ -180,7 +180,7 @@ fn set_up(
     }
     let parallelism = world.parallelism_of(&object);
     world.put_object(object)?;
-    world.relations.insert(id, Relation::new(id, plan.spec, feeds, parallelism));
+    world.add_relation(id, Relation::new(id, plan.spec, feeds, parallelism));
     fill_and_read(world, id, readings);
     Ok(())
 }
