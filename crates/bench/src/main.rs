@@ -13,6 +13,7 @@ mod freshness;
 mod idle_topic;
 mod instance;
 mod join;
+mod joining;
 mod kafka;
 mod lookup;
 mod measure;
@@ -20,6 +21,7 @@ mod nexmark;
 mod operators;
 mod restart;
 mod switch;
+mod topic_ends;
 mod views;
 mod workload;
 
@@ -71,6 +73,8 @@ const BENCHES: &[(&str, Bench)] = &[
     ("restart", restart::bench),
     ("lookup", lookup::bench),
     ("idle-topic", idle_topic::bench),
+    ("topic-ends", topic_ends::bench),
+    ("joining", joining::bench),
     ("switch", switch::bench),
 ];
 

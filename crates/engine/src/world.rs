@@ -22,6 +22,7 @@ use crate::inbox::News;
 use crate::job::Jobs;
 use crate::memory::MemoryLimits;
 use crate::relation::{self, Inputs, Parallelism, Relation};
+use crate::release::ReleaseWrite;
 use crate::source::SourceRuntime;
 use crate::status::CheckpointStatus;
 
@@ -69,6 +70,7 @@ pub(crate) struct Pending {
     /// Objects whose operators' state goes.
     pub(crate) dropped_states: Vec<ObjectId>,
     pub(crate) rejected: Vec<RejectedRecord>,
+    pub(crate) releases: BTreeMap<ObjectId, ReleaseWrite>,
     pub(crate) when_durable: Vec<WhenDurable>,
     /// Rows consumed since the last seal.
     pub(crate) rows: u64,
@@ -259,6 +261,7 @@ impl World {
             || !pending.dropped.is_empty()
             || !pending.dropped_states.is_empty()
             || !pending.rejected.is_empty()
+            || !pending.releases.is_empty()
             || !pending.when_durable.is_empty()
             || self.relations.values().any(|relation| relation.dirty)
             // A position that moved without rows too: whoever waits for it would wait for ever.

@@ -15,6 +15,7 @@ use crate::consumer::Subscriber;
 use crate::engine::Engine;
 use crate::job::Phase;
 use crate::meeting::NewReading;
+use crate::patience::Asker;
 use crate::relation::{Feed, Relation};
 use crate::world::World;
 
@@ -43,6 +44,7 @@ pub(super) async fn create_view(
         state: ObjectState::Ready,
         consumers: Vec::new(),
         settings: Settings::default(),
+        created_unix_ms: super::now_unix_ms(),
         failure: None,
     };
     super::install(engine, move |world| world.put_object(object)).await
@@ -60,7 +62,10 @@ pub(super) async fn create_materialized_view(
     }
     let before = plan(&engine.catalog(), &create)?;
     let sources = sources_of(&engine.catalog(), &before)?;
-    let openings = unless_canceled(&context.cancel, opening::open_all(engine, &sources)).await?;
+    let openings = {
+        let asker = Asker::of(context);
+        unless_canceled(&context.cancel, opening::open_all(engine, &sources, &asker)).await?
+    };
     let alone = engine.lock_catalog().await;
     if already_exists(engine, &name, create.on_existing, context)? {
         return Ok(());
@@ -141,6 +146,7 @@ fn object(
         state: ObjectState::Creating,
         consumers,
         settings: Settings::default(),
+        created_unix_ms: super::now_unix_ms(),
         failure: None,
     }
 }
