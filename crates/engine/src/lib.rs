@@ -24,6 +24,7 @@ mod greatest;
 mod inbox;
 mod job;
 mod limits;
+mod marks;
 mod meeting;
 mod memory;
 mod meter;
@@ -42,4 +43,7 @@ pub use engine::{Engine, EngineConfig, StartError};
 pub use memory::MemoryLimits;
 pub use scan::{Horizon, Scanned, SourceScan, Wanted};
 pub use segue_store::DeadLetter;
-pub use status::{CheckpointStatus, JobStatus, OperatorStatus, SplitStatus, StageStatus, Status};
+pub use status::{
+    CheckpointStatus, JobStatus, OperatorStatus, SplitStatus, StageStatus, Status,
+    WatermarkReached, WatermarkStatus,
+};

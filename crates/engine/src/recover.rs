@@ -140,7 +140,9 @@ fn restore_source(
             store: Arc::clone(store),
         }));
     }
-    world.sources.insert(object.id, Arc::new(SourceRuntime { object: object.id, stages }));
+    let watermark = segue_plan::watermark::of(object);
+    let source = SourceRuntime { object: object.id, stages, watermark };
+    world.sources.insert(object.id, Arc::new(source));
     Ok(())
 }
 

@@ -15,6 +15,10 @@ pub(crate) enum Feed {
     Relation { object: ObjectId, projection: Arc<[usize]> },
     /// DML alone.
     Statements,
+    /// The watermark of a column of another table or view.
+    Watermark { object: ObjectId, column: usize },
+    /// The greatest time that DML wrote to this column, and what the watermark stays behind it.
+    OwnTimes { column: usize, delay_us: i64 },
 }
 
 /// A relation that is maintained.

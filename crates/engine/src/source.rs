@@ -12,6 +12,7 @@ use segue_connect::{
 };
 use segue_coordinate::{SplitPlan, StagePlan, StageStart};
 use segue_plan::stages::PlannedHandoff;
+use segue_plan::watermark::WatermarkPlan;
 use segue_store::Store;
 use segue_store::capture::Manifest;
 use segue_types::{ObjectId, Position, SplitId, StageIndex};
@@ -24,6 +25,7 @@ use crate::greatest::Greatest;
 pub(crate) struct SourceRuntime {
     pub(crate) object: ObjectId,
     pub(crate) stages: Vec<Arc<StageRuntime>>,
+    pub(crate) watermark: Option<WatermarkPlan>,
 }
 
 /// One stage.
@@ -115,7 +117,7 @@ impl SourceRuntime {
             }
         };
         let stages = self.stages.iter().enumerate().map(with_capture).collect();
-        SourceRuntime { object: self.object, stages }
+        SourceRuntime { object: self.object, stages, watermark: self.watermark }
     }
 
     /// Where `to` starts after `from`, which is complete and has ended at `ends`.

@@ -138,6 +138,7 @@ impl Round {
     fn step(&mut self, world: &mut World) {
         world.pending.rows += self.rows as u64;
         self.rows = 0;
+        world.move_watermarks(&mut self.inputs);
         world.run(std::mem::take(&mut self.inputs));
         self.permits.clear();
         world.rendezvous();
@@ -169,6 +170,9 @@ impl Round {
                 splits: enumeration.splits.into_iter().map(crate::source::split_plan).collect(),
                 sealed: enumeration.sealed,
             },
+            Content::Idle { split } => {
+                return world.tell(id, Event::Idle { assignment, stage, split });
+            }
             Content::HandoffResolved(starts) => {
                 Event::HandoffResolved { assignment, stage, starts }
             }
@@ -209,10 +213,14 @@ impl Round {
         let is_last = stage.as_usize() + 1 == consumer.source.stages.len();
         let moment = Moment::of(&told, rows.as_ref(), is_last);
         moment.before();
+        let watermark = rows.as_ref().and_then(|rows| consumer.watermark_of(&rows.changes.rows));
         if let Some(rows) = rows {
-            self.apply(world, id, (stage, split), rows);
+            self.apply(world, id, (stage, split.clone()), rows);
         }
         world.tell(id, told);
+        if let Some(watermark) = watermark {
+            world.tell(id, Event::Timed { stage, split, watermark });
+        }
         moment.after();
     }
 

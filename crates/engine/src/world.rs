@@ -132,6 +132,7 @@ impl World {
             let rows = relation::whole(&version, projection);
             inputs.extend(rows.into_iter().map(|rows| (input, rows)));
         }
+        inputs.extend(self.marks_for(id));
         // Also without rows: a global aggregate has one row over no input.
         self.run(BTreeMap::from([(id, inputs)]));
     }
@@ -170,6 +171,7 @@ impl World {
             if relation.failed.is_some() {
                 continue;
             }
+            let marks = relation.marks();
             let stepped = match is_read {
                 true => relation.step(rows),
                 false => relation.absorb(rows).map(|()| Vec::new()),
@@ -188,6 +190,9 @@ impl World {
                     });
                     inputs.entry(*reader).or_default().extend(rows);
                 }
+            }
+            if !marks.is_empty() {
+                self.pass_marks_on(id, &marks, &mut inputs);
             }
         }
     }

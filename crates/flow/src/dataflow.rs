@@ -17,9 +17,10 @@ use segue_types::{Changes, ObjectId, Op, OperatorId, Ops, StateBlob};
 use crate::blob::{BlobOwner, SealedBlob, fingerprint};
 use crate::delta::Delta;
 use crate::error::{RestoreError, StepError};
+use crate::mark::{Mark, Moved};
 use crate::operators::{Normalise, Operator, OperatorState, StateSize};
 use crate::rows::{CHUNK_ROWS, Identity, RelationVersion, Rows, nullable};
-use crate::spec::{DataflowSpec, InputKind, Node, OperatorSpec};
+use crate::spec::{DataflowSpec, InputKind, Node, OperatorSpec, Shown};
 use crate::stats::OperatorStats;
 
 /// The place of the relation among the operators of its object.
@@ -46,6 +47,8 @@ pub struct Dataflow {
     relation: Relation,
     /// Relation's schema without NOT NULL.
     schema: SchemaRef,
+    /// Of the spec's watermarks, in their order.
+    marks: Vec<Mark>,
 }
 
 struct Running {
@@ -112,6 +115,7 @@ impl Dataflow {
             nodes: nodes.collect(),
             relation: build_relation(object, &spec),
             schema: nullable(&spec.schema),
+            marks: vec![Mark::Unknown; spec.watermarks.len()],
             spec,
         }
     }
@@ -153,6 +157,8 @@ impl Dataflow {
             data.operators.push(output);
         }
         let output = self.output(data.of(self.spec.output))?;
+        let marks = self.spec.watermarks.iter().map(|of| Moved::of(data.of(of.node)).after);
+        self.marks = marks.collect();
         let place = format!("relation of object {}", self.object);
         match &mut self.relation {
             Relation::Stored { rows, .. } | Relation::Derived { rows, .. } => {
@@ -290,7 +296,24 @@ impl Dataflow {
                 (None, [first, ..]) => return Err(foreign(first, "the operator has no state")),
             }
         }
-        self.restore_relation(&of_relation)
+        self.restore_relation(&of_relation)?;
+        if !self.marks.is_empty() {
+            // Over nothing: it only finds how far the watermarks had come.
+            let step = self.step(Vec::new());
+            step.map_err(|error| RestoreError::Rebuild { reason: error.to_string() })?;
+        }
+        Ok(())
+    }
+
+    /// How far the watermark of a column of the relation has come; `None` where it has none.
+    pub fn watermark(&self, column: usize) -> Option<Mark> {
+        let place = self.spec.watermarks.iter().position(|of| of.column == column)?;
+        Some(self.marks[place])
+    }
+
+    /// The time at which the clock will change something, if nothing else does before.
+    pub fn due(&self) -> Option<i64> {
+        self.nodes.iter().filter_map(|running| running.node.due()).min()
     }
 
     fn restore_relation(&mut self, blobs: &[StateBlob]) -> Result<(), RestoreError> {
@@ -364,6 +387,7 @@ impl Dataflow {
                     state_rows: size.rows as u64,
                     state_bytes: size.bytes as u64,
                     expression_errors: running.node.expression_errors(),
+                    late_rows: running.node.late_rows(),
                 }
             })
             .collect::<Vec<_>>();
@@ -385,6 +409,7 @@ impl Dataflow {
                 state_rows: size.rows as u64,
                 state_bytes: size.bytes as u64,
                 expression_errors: 0,
+                late_rows: 0,
             });
         }
         stats
@@ -403,6 +428,20 @@ impl NodeKind {
         match self {
             NodeKind::Deltas(operator) => operator.expression_errors(),
             NodeKind::Changes(_) => 0,
+        }
+    }
+
+    fn late_rows(&self) -> u64 {
+        match self {
+            NodeKind::Deltas(operator) => operator.late_rows(),
+            NodeKind::Changes(_) => 0,
+        }
+    }
+
+    fn due(&self) -> Option<i64> {
+        match self {
+            NodeKind::Deltas(operator) => operator.due(),
+            NodeKind::Changes(_) => None,
         }
     }
 }
@@ -520,11 +559,18 @@ fn path_from_state(spec: &DataflowSpec) -> Option<Vec<usize>> {
             OperatorSpec::UnionAll { .. }
             | OperatorSpec::Unnest { .. }
             | OperatorSpec::Join { .. }
-            | OperatorSpec::Lookup { .. } => return None,
+            | OperatorSpec::Lookup { .. }
+            | OperatorSpec::Watermark { .. }
+            | OperatorSpec::LeastWatermark { .. }
+            | OperatorSpec::DropLate { .. }
+            | OperatorSpec::Withhold { .. }
+            | OperatorSpec::WindowedAggregate { .. }
+            | OperatorSpec::Temporal { shown: Shown::From, .. } => return None,
             OperatorSpec::Normalise { .. }
             | OperatorSpec::Aggregate { .. }
             | OperatorSpec::Recompute { .. }
             | OperatorSpec::TopN { .. }
+            | OperatorSpec::Temporal { shown: Shown::Until, .. }
             | OperatorSpec::Constant { .. } => break,
         }
     }

@@ -18,6 +18,8 @@ mod syntax;
 mod text;
 mod value_error;
 mod windows;
+
+pub(crate) use windows::signed_micros as fixed_micros;
 mod zone;
 
 use std::sync::Arc;

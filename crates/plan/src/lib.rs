@@ -7,3 +7,4 @@ pub mod delta;
 pub mod dialect;
 pub mod stages;
 pub mod tables;
+pub mod watermark;

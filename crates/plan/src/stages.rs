@@ -20,6 +20,7 @@ use segue_connect::{Capabilities, HandoffKind, ReadConfig, Registry};
 use segue_sql::{ConflictAction, CreateSource, CreateTable, Input, Name, Read, Stage};
 use segue_types::{Continuity, SqlState, UserError};
 
+use crate::watermark::{self, WatermarkPlan};
 use columns::Bound;
 pub use explain::explain;
 
@@ -29,6 +30,7 @@ pub struct SourcePlan {
     pub schema: SchemaRef,
     /// Indexes into `schema`. Empty where every row is an event, even if a PRIMARY KEY was declared.
     pub key: Vec<usize>,
+    pub watermark: Option<WatermarkPlan>,
     pub stages: Vec<PlannedStage>,
     /// What the user should know.
     pub notices: Vec<String>,
@@ -42,6 +44,7 @@ pub struct TablePlan {
     pub key: Vec<usize>,
     pub on_conflict: OnConflict,
     pub mutability: Mutability,
+    pub watermark: Option<WatermarkPlan>,
     /// Empty for a table that only DML feeds.
     pub stages: Vec<PlannedStage>,
     pub notices: Vec<String>,
@@ -75,8 +78,8 @@ pub fn plan_source(registry: &Registry, source: &CreateSource) -> Result<SourceP
     columns::refuse_defaults(&source.columns)?;
     let (mut stages, mut notices) = plan_stages(registry, &parts, &bound)?;
     let key = columns::source_key(&source.name, &bound, &mut stages, &mut notices);
-    notices.extend(columns::watermark_notice(&source.columns));
-    Ok(SourcePlan { schema: bound.schema, key, stages, notices })
+    columns::check_watermark(&source.columns, &stages)?;
+    Ok(SourcePlan { schema: bound.schema, key, watermark: bound.watermark, stages, notices })
 }
 
 /// Plans a table.
@@ -104,11 +107,22 @@ pub fn plan_table(registry: &Registry, table: &CreateTable) -> Result<TablePlan,
         segue_sql::Mutability::Mutable => Mutability::Mutable,
         segue_sql::Mutability::AppendOnly => Mutability::AppendOnly,
     };
+    if table.columns.watermark.is_some() && !watermark::suits(mutability) {
+        return Err(watermark::needs_events(&table.columns, "Declare the table APPEND ONLY."));
+    }
     let on_conflict = on_conflict(table, mutability)?;
-    let (stages, mut notices) = plan_stages(registry, &parts, &bound)?;
+    let (stages, notices) = plan_stages(registry, &parts, &bound)?;
     columns::check_mutability(table, &stages)?;
-    notices.extend(columns::watermark_notice(&table.columns));
-    Ok(TablePlan { schema: bound.schema, key: bound.key, on_conflict, mutability, stages, notices })
+    columns::check_watermark(&table.columns, &stages)?;
+    Ok(TablePlan {
+        schema: bound.schema,
+        key: bound.key,
+        on_conflict,
+        mutability,
+        watermark: bound.watermark,
+        stages,
+        notices,
+    })
 }
 
 /// What a row does to one of its key. A table whose rows never change keeps the first.

@@ -6,10 +6,10 @@ use segue_types::SqlType;
 
 use crate::{
     Action, Alter, AlterJob, CancelJob, Column, Columns, ConflictAction, CreateIndex, CreateSource,
-    CreateTable, CreateView, Describe, Drop, DropBehavior, DropIndex, Explain, ExplainMode,
-    Foreign, FormatClause, Include, Input, JobAction, Literal, Mutability, Name, Nullability,
-    ObjectKind, OnExisting, OnMissing, Parallelism, RateLimit, Read, Rows, Show, Shown, Stage,
-    StartAt, Statement, StopAt, Wait, WeakHandoff, WithOption, name::is_plain,
+    CreateTable, CreateView, Describe, Drop, DropBehavior, DropIndex, Emission, Explain,
+    ExplainMode, Foreign, FormatClause, Include, Input, JobAction, Literal, Mutability, Name,
+    Nullability, ObjectKind, OnExisting, OnMissing, Parallelism, RateLimit, Read, Rows, Show,
+    Shown, Stage, StartAt, Statement, StopAt, Wait, WeakHandoff, WithOption, name::is_plain,
 };
 
 impl Display for Statement {
@@ -108,7 +108,11 @@ fn write_view(f: &mut Formatter<'_>, kind: ObjectKind, view: &CreateView) -> fmt
     if !view.columns.is_empty() {
         write!(f, "({}) ", Separated(&view.columns))?;
     }
-    write!(f, "AS {}", view.query.text)
+    write!(f, "AS {}", view.query.text)?;
+    match view.emission {
+        Emission::OnChange => Ok(()),
+        Emission::OnWindowClose => f.write_str("\nEMIT ON WINDOW CLOSE"),
+    }
 }
 
 impl Display for Columns {
@@ -118,8 +122,12 @@ impl Display for Columns {
             lines.push(format!("PRIMARY KEY ({})", Separated(&self.key)));
         }
         if let Some(watermark) = &self.watermark {
+            let options = match watermark.options.as_slice() {
+                [] => String::new(),
+                options => format!(" WITH ({})", Separated(options)),
+            };
             lines.push(format!(
-                "WATERMARK FOR {} AS {}",
+                "WATERMARK FOR {} AS {}{options}",
                 watermark.column, watermark.expression.text
             ));
         }

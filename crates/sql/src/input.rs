@@ -32,11 +32,12 @@ pub enum Nullability {
     NotNull,
 }
 
-/// `WATERMARK FOR column AS expression`
+/// `WATERMARK FOR column AS expression [WITH (…)]`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Watermark {
     pub column: Name,
     pub expression: Foreign<ast::Expr>,
+    pub options: Vec<WithOption>,
     pub offset: Offset,
 }
 

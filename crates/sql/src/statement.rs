@@ -117,8 +117,17 @@ pub struct CreateView {
     /// Empty: the query's own names.
     pub columns: Vec<Name>,
     pub query: Foreign<ast::Query>,
+    pub emission: Emission,
     /// Of the name.
     pub offset: Offset,
+}
+
+/// When a materialized view shows its rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Emission {
+    OnChange,
+    /// `EMIT ON WINDOW CLOSE`
+    OnWindowClose,
 }
 
 /// `CREATE INDEX`

@@ -3,10 +3,10 @@
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use segue_sql::{
     Action, Alter, AlterJob, CancelJob, Column, Columns, ConflictAction, CreateSource, CreateTable,
-    CreateView, Describe, Drop, DropBehavior, Explain, ExplainMode, Foreign, FormatClause, Include,
-    Input, JobAction, Mutability, Name, Nullability, ObjectKind, Offset, OnExisting, OnMissing,
-    Parallelism, RateLimit, Read, Rows, Show, Shown, Stage, StartAt, Statement, StopAt, Wait,
-    Watermark, WeakHandoff, WithOption, parse,
+    CreateView, Describe, Drop, DropBehavior, Emission, Explain, ExplainMode, Foreign,
+    FormatClause, Include, Input, JobAction, Mutability, Name, Nullability, ObjectKind, Offset,
+    OnExisting, OnMissing, Parallelism, RateLimit, Read, Rows, Show, Shown, Stage, StartAt,
+    Statement, StopAt, Wait, Watermark, WeakHandoff, WithOption, parse,
 };
 use segue_types::SqlType;
 use sqlparser::{ast, dialect::PostgreSqlDialect, parser::Parser};
@@ -119,12 +119,14 @@ fn create_table() -> impl Strategy<Value = CreateTable> {
 }
 
 fn create_view() -> impl Strategy<Value = CreateView> {
-    (name(), on_existing(true), vec(name(), 0..3), query()).prop_map(
-        |(name, on_existing, columns, query)| CreateView {
+    let emission = select(vec![Emission::OnChange, Emission::OnWindowClose]);
+    (name(), on_existing(true), vec(name(), 0..3), query(), emission).prop_map(
+        |(name, on_existing, columns, query, emission)| CreateView {
             name,
             on_existing,
             columns,
             query,
+            emission,
             offset: Offset(1),
         },
     )
@@ -209,9 +211,10 @@ fn column() -> impl Strategy<Value = Column> {
 }
 
 fn watermark() -> impl Strategy<Value = Watermark> {
-    (name(), expression()).prop_map(|(column, expression)| Watermark {
+    (name(), expression(), options(0)).prop_map(|(column, expression, options)| Watermark {
         column,
         expression,
+        options,
         offset: Offset(1),
     })
 }

@@ -38,7 +38,7 @@ pub(super) async fn create_source(
         return Ok(());
     }
     let id = engine.catalog().next_id();
-    let source = Arc::new(SourceRuntime { object: id, stages });
+    let source = Arc::new(SourceRuntime { object: id, stages, watermark: planned.watermark });
     let object = Object {
         id,
         name,

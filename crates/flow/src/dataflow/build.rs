@@ -6,12 +6,12 @@ use arrow::datatypes::SchemaRef;
 use segue_types::ObjectId;
 
 use super::{NodeKind, part_id, relation_aggregate, relation_normaliser};
-use crate::aggregate::Aggregate;
+use crate::aggregate::{Aggregate, Windowed};
 use crate::arrangement::{Arrangement, Changes};
 use crate::blob::{BlobOwner, fingerprint};
 use crate::operators::{
-    Arrives, Constant, Filter, Held, Join, Lookup, Normalise, Operator, Project, Recompute, TopN,
-    UnionAll, Unnest,
+    Arrives, Constant, DropLate, Filter, Held, Join, Least, Lookup, Normalise, Operator, Project,
+    Recompute, Temporal, TopN, UnionAll, Unnest, Watermark, Withhold,
 };
 use crate::rows::{Identity, Rows, nullable};
 use crate::spec::{DataflowSpec, JoinSpec, Node, OperatorSpec};
@@ -95,11 +95,41 @@ impl Place<'_> {
                 Box::new(TopN::new(self.name(), owner, &input, top, schema))
             }
             OperatorSpec::Normalise { .. } => unreachable!("it takes changes by key"),
+            of_time => self.of_time(of_time),
+        }
+    }
+
+    /// The operators that know of time.
+    fn of_time(&self, spec: &OperatorSpec) -> Box<dyn Operator> {
+        let owner = |input: &Node, column: &usize| {
+            let schema = self.spec.schema_of(*input);
+            (self.owner(0, &schema, &format!("by time {column}")), schema)
+        };
+        match spec {
+            OperatorSpec::Watermark { schema, .. } => {
+                Box::new(Watermark::new(self.name(), self.owner(0, schema, "mark"), schema))
+            }
+            OperatorSpec::LeastWatermark { schema, .. } => Box::new(Least::new(schema)),
+            OperatorSpec::DropLate { column, .. } => Box::new(DropLate::new(*column)),
+            OperatorSpec::Withhold { input, column, .. } => {
+                let (owner, schema) = owner(input, column);
+                Box::new(Withhold::new(self.name(), owner, &schema, *column))
+            }
+            OperatorSpec::Temporal { input, column, shown, .. } => {
+                let (owner, schema) = owner(input, column);
+                Box::new(Temporal::new(self.name(), owner, &schema, *column, *shown))
+            }
+            OperatorSpec::WindowedAggregate { window, .. } => {
+                Box::new(Windowed::new(self.aggregate(), *window))
+            }
+            _ => unreachable!("the others are built above"),
         }
     }
 
     fn aggregate(&self) -> Aggregate {
-        let OperatorSpec::Aggregate { input, keys, aggregates, schema } = self.kind() else {
+        let (OperatorSpec::Aggregate { input, keys, aggregates, schema }
+        | OperatorSpec::WindowedAggregate { input, keys, aggregates, schema, .. }) = self.kind()
+        else {
             unreachable!("asked for an aggregate alone")
         };
         let input_schema = self.spec.schema_of(*input);

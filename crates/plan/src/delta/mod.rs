@@ -27,6 +27,7 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::planner::{ParserOptions, SqlToRel};
 use segue_catalog::Catalog;
 use segue_flow::DataflowSpec;
+use segue_sql::Emission;
 use segue_types::{ObjectId, SqlState, UserError};
 use sqlparser::ast::{Distinct, Query, SetExpr, Statement};
 
@@ -43,6 +44,8 @@ pub struct ViewPlan {
     pub key: Vec<usize>,
     /// What the dataflow's numbered inputs read.
     pub inputs: Vec<ViewInput>,
+    /// What the inputs after those are told.
+    pub marks: Vec<MarkInput>,
     pub spec: DataflowSpec,
     /// The objects that the query names, and those that they stand for.
     pub depends_on: BTreeSet<ObjectId>,
@@ -59,6 +62,13 @@ pub struct ViewInput {
     pub projection: Vec<usize>,
 }
 
+/// An input that takes marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MarkInput {
+    /// How far the watermark of a column of an object has come.
+    Watermark { object: ObjectId, column: usize },
+}
+
 /// A query's result, for a view that stores nothing.
 #[derive(Clone, Debug)]
 pub struct QueryShape {
@@ -66,9 +76,16 @@ pub struct QueryShape {
     pub depends_on: BTreeSet<ObjectId>,
 }
 
-/// The dataflow that maintains `query`.
+/// The dataflow that maintains `query` and shows it as it changes.
 pub fn plan_view(catalog: &Catalog, query: &Query) -> Result<ViewPlan, UserError> {
-    let mut query = query.clone();
+    plan_emitting(catalog, (query.clone(), Emission::OnChange))
+}
+
+/// The dataflow that maintains a query.
+pub fn plan_emitting(
+    catalog: &Catalog,
+    (mut query, emission): (Query, Emission),
+) -> Result<ViewPlan, UserError> {
     let mut notices = Vec::new();
     let limited = query.limit_clause.is_some() || query.fetch.is_some();
     if !limited && !has_distinct_on(&query) && query.order_by.take().is_some() {
@@ -84,13 +101,14 @@ pub fn plan_view(catalog: &Catalog, query: &Query) -> Result<ViewPlan, UserError
     let plan = optimize::optimize(plan).map_err(|error| errors::user_error(&error, None))?;
     refuse::subqueries(&plan)?;
     let mut depends_on = provider.named();
-    let translated = translate::translate(&plan, &schema, &provider)?;
+    let translated = translate::translate(&plan, &schema, &provider, emission)?;
     notices.extend(translated.notices);
     depends_on.extend(translated.inputs.iter().map(|input| input.object));
     Ok(ViewPlan {
         schema: Arc::clone(&translated.spec.schema),
         key: translated.spec.key.clone(),
         inputs: translated.inputs,
+        marks: translated.marks,
         spec: translated.spec,
         depends_on,
         notices,

@@ -117,7 +117,8 @@ fn micros(expr: &Expr) -> Option<i64> {
     signed_micros(expr).filter(|micros| *micros > 0)
 }
 
-fn signed_micros(expr: &Expr) -> Option<i64> {
+/// The length of an interval literal without months.
+pub(crate) fn signed_micros(expr: &Expr) -> Option<i64> {
     let Expr::Interval(interval) = expr else { return None };
     let Expr::Value(value) = interval.value.as_ref() else { return None };
     let Value::SingleQuotedString(text) = &value.value else { return None };

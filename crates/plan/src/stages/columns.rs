@@ -23,6 +23,7 @@ use segue_sql::{Column, Columns, CreateTable, Include, Mutability, Name, Nullabi
 use segue_types::{RowSemantics, SqlState, SqlType, UserError, nearest};
 
 use super::PlannedStage;
+use crate::watermark::{self, WatermarkPlan};
 
 /// The row type that all stages share.
 pub(super) struct Bound {
@@ -31,6 +32,7 @@ pub(super) struct Bound {
     /// Indexes into `schema` of the PRIMARY KEY.
     pub(super) key: Vec<usize>,
     pub(super) includes: Vec<segue_connect::Include>,
+    pub(super) watermark: Option<WatermarkPlan>,
 }
 
 impl Bound {
@@ -64,12 +66,14 @@ pub(super) fn bind(
         }
     }
     let key = key(columns, &fields)?;
-    check_watermark(columns)?;
+    let schema = Arc::new(Schema::new(fields));
+    let watermark = watermark::plan(columns, &schema)?;
     Ok(Bound {
-        schema: Arc::new(Schema::new(fields)),
+        schema,
         declared_columns: columns.columns.len(),
         key,
         includes: bound_includes,
+        watermark,
     })
 }
 
@@ -144,21 +148,19 @@ fn include_name(include: &Include, connector: &str) -> String {
     }
 }
 
-fn check_watermark(columns: &Columns) -> Result<(), UserError> {
-    let Some(watermark) = &columns.watermark else { return Ok(()) };
-    if columns.columns.iter().any(|column| column.name == watermark.column) {
-        return Ok(());
+/// Rows that change have no watermark.
+pub(super) fn check_watermark(columns: &Columns, stages: &[PlannedStage]) -> Result<(), UserError> {
+    let changing = stages.iter().find(|stage| stage.capabilities.semantics != RowSemantics::Append);
+    match changing {
+        Some(stage) if columns.watermark.is_some() => {
+            let hint = format!(
+                "The rows of stage \"{}\" are {}. Leave out WATERMARK, or say AS EVENTS where each row is an event.",
+                stage.name, stage.capabilities.semantics
+            );
+            Err(watermark::needs_events(columns, &hint))
+        }
+        _ => Ok(()),
     }
-    let name = watermark.column.as_str();
-    let message = format!("column \"{name}\" named in WATERMARK does not exist");
-    Err(UserError::new(SqlState::UNDEFINED_COLUMN, message).at(watermark.offset.0))
-}
-
-pub(super) fn watermark_notice(columns: &Columns) -> Option<String> {
-    columns.watermark.as_ref().map(|watermark| {
-        let name = watermark.column.as_str();
-        format!("watermark for column \"{name}\" drops nothing: late rows count as all others do")
-    })
 }
 
 pub(super) fn refuse_defaults(columns: &Columns) -> Result<(), UserError> {

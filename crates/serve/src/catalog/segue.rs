@@ -6,7 +6,9 @@ use segue_types::ObjectId;
 
 use super::View;
 use super::cells::{Cell, Kind, Relation, Row, Source, row};
-use crate::backend::{DeadLetter, Status, compatibility_rows, connector_rows, shown_definition};
+use crate::backend::{
+    DeadLetter, Status, WatermarkReached, compatibility_rows, connector_rows, shown_definition,
+};
 
 pub(super) const RELATIONS: &[Relation] = &[
     Relation {
@@ -19,6 +21,7 @@ pub(super) const RELATIONS: &[Relation] = &[
             ("rows", Kind::BigInt),
             ("rows_per_second", Kind::BigInt),
             ("lag_rows", Kind::BigInt),
+            ("watermark", Kind::Text),
             ("rejected", Kind::BigInt),
             ("error", Kind::Text),
             ("definition", Kind::Text),
@@ -100,6 +103,7 @@ pub(super) const RELATIONS: &[Relation] = &[
             ("state_rows", Kind::BigInt),
             ("state_bytes", Kind::BigInt),
             ("expression_errors", Kind::BigInt),
+            ("late_rows", Kind::BigInt),
         ],
         source: Source::Status(operators),
     },
@@ -172,12 +176,25 @@ fn sources(view: &View<'_>, status: &Status) -> Vec<Row> {
                 whole(readings().map(|stage| stage.rows_per_second).sum()),
                 // The reading that is furthest behind.
                 is_told.then(|| lags.max().unwrap_or(0)),
+                watermark(status, object.id),
                 readings().map(|stage| stage.rejected).sum::<u64>(),
                 readings().find_map(|stage| stage.error.clone()),
                 definition,
             ]
         })
         .collect()
+}
+
+/// How far the reading has come that is furthest behind.
+fn watermark(status: &Status, source: ObjectId) -> Option<String> {
+    let of_source = status.watermarks.iter().filter(|watermark| watermark.source == source);
+    Some(match of_source.map(|watermark| watermark.reached).min()?? {
+        WatermarkReached::Time(time) => {
+            let time = chrono::DateTime::from_timestamp_micros(time)?;
+            time.format("%F %T%.f").to_string()
+        }
+        WatermarkReached::End => "infinity".to_owned(),
+    })
 }
 
 /// A rate as a whole number.
@@ -290,6 +307,7 @@ fn operators(view: &View<'_>, status: &Status) -> Vec<Row> {
             operator.state_rows,
             operator.state_bytes,
             operator.expression_errors,
+            operator.late_rows,
         ]
     };
     status.operators.iter().map(operator).collect()

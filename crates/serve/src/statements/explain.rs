@@ -1,6 +1,6 @@
 //! EXPLAIN of queries by DataFusion, and of our own statements by what they would make.
 
-use segue_plan::delta::{explain as explain_view, plan_view};
+use segue_plan::delta::{explain as explain_view, plan_emitting};
 use segue_plan::stages::{explain as explain_stages, plan_source, plan_table};
 use segue_sql::{Explain, ExplainMode, Statement};
 use segue_types::UserError;
@@ -72,7 +72,10 @@ pub(super) fn own(session: &Session, explain: &Explain) -> Result<Outcome, UserE
     let text = match explain.statement.as_ref() {
         Statement::CreateMaterializedView(view) => {
             let reading = session.planner.reading();
-            explain_view(&plan_view(&reading.published.catalog, &view.query.tree)?)
+            explain_view(&plan_emitting(
+                &reading.published.catalog,
+                ((*view.query.tree).clone(), view.emission),
+            )?)
         }
         Statement::CreateSource(source) => {
             let plan = plan_source(registry, source)?;

@@ -5,8 +5,8 @@ use sqlparser::tokenizer::Token;
 
 use super::{cursor::Cursor, stage, types};
 use crate::{
-    Column, Columns, ConflictAction, CreateSource, CreateTable, CreateView, Mutability, Name,
-    Nullability, Offset, OnExisting, ParseError, Statement, Watermark,
+    Column, Columns, ConflictAction, CreateSource, CreateTable, CreateView, Emission, Mutability,
+    Name, Nullability, Offset, OnExisting, ParseError, Statement, Watermark,
 };
 
 /// A CREATE of our own; `None` when it is sqlparser's.
@@ -28,7 +28,14 @@ pub(super) fn create(cursor: &mut Cursor<'_>) -> Result<Option<Statement>, Parse
     } else if is_table {
         table(cursor, on_existing).map(|table| Some(Statement::CreateTable(table)))
     } else if is_view {
-        view(cursor, on_existing).map(|view| Some(Statement::CreateView(view)))
+        let view = view(cursor, on_existing)?;
+        if view.emission == Emission::OnWindowClose {
+            let message = "EMIT ON WINDOW CLOSE of a plain view is not supported";
+            let error = UserError::unsupported(message)
+                .with_hint("Make it a materialized view: a plain one is run where it is read.");
+            return Err(ParseError::Invalid(error.at(view.offset.0)));
+        }
+        Ok(Some(Statement::CreateView(view)))
     } else {
         view(cursor, on_existing).map(|view| Some(Statement::CreateMaterializedView(view)))
     }
@@ -104,17 +111,17 @@ fn view(cursor: &mut Cursor<'_>, on_existing: OnExisting) -> Result<CreateView, 
     if cursor.is_words(&["WITH"]) {
         return Err(unsupported(cursor, "options of a view are not supported"));
     }
+    let first = cursor.accept(&["EMIT", "ON", "WINDOW", "CLOSE"]);
+    let emission = match first || cursor.emits_on_close {
+        true => Emission::OnWindowClose,
+        false => Emission::OnChange,
+    };
     cursor.expect(&["AS"])?;
     if ["INSERT", "UPDATE", "DELETE", "MERGE"].iter().any(|verb| cursor.is_word(0, verb)) {
         return Err(cursor.unexpected("a query"));
     }
-    // Looked for beforehand: after a table's name, EMIT would be read as its alias.
-    if let Some(offset) = cursor.ending(&["EMIT", "ON", "WINDOW", "CLOSE"]) {
-        let error = UserError::unsupported("EMIT ON WINDOW CLOSE is not supported");
-        return Err(ParseError::Invalid(error.at(offset.0)));
-    }
     let query = cursor.foreign(|parser| parser.parse_query().map(|query| *query))?;
-    Ok(CreateView { name, on_existing, columns, query, offset })
+    Ok(CreateView { name, on_existing, columns, query, emission, offset })
 }
 
 /// What a parenthesised list may hold.
@@ -192,7 +199,9 @@ fn element(cursor: &mut Cursor<'_>) -> Result<Element, ParseError> {
         let column = cursor.name()?;
         cursor.expect(&["AS"])?;
         let expression = cursor.foreign(|parser| parser.parse_expr())?;
-        return Ok(Element::Watermark(Watermark { column, expression, offset }));
+        let has_options = cursor.accept(&["WITH"]);
+        let options = if has_options { stage::options(cursor)? } else { Vec::new() };
+        return Ok(Element::Watermark(Watermark { column, expression, options, offset }));
     }
     for constraint in ["UNIQUE", "CHECK", "FOREIGN", "EXCLUDE"] {
         if cursor.is_word(0, constraint) {
