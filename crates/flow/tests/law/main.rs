@@ -6,6 +6,7 @@ mod oracle;
 mod pipelines;
 mod rows;
 mod stored;
+mod time;
 
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
