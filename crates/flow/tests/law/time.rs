@@ -52,10 +52,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 fn schema() -> SchemaRef {
-    Arc::new(Schema::new(vec![
-        Field::new("w", TIME, true),
-        Field::new("v", DataType::Int64, true),
-    ]))
+    Arc::new(Schema::new(vec![Field::new("w", TIME, true), Field::new("v", DataType::Int64, true)]))
 }
 
 fn batch(rows: &[Row]) -> RecordBatch {
