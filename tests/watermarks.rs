@@ -121,6 +121,33 @@ async fn stages_and_silent_partitions_hold_the_watermark_and_a_crash_does_not_mo
     assert_eq!(rows(&client, late).await, [["0"]]);
 }
 
+/// Rows that went while the server was down are gone when it is back, and those that came are there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn time_passes_while_the_server_is_down() {
+    let mut segue = segue();
+    let client = segue.connect().await;
+    let statements = [
+        "CREATE TABLE t (id INT PRIMARY KEY, at TIMESTAMPTZ)",
+        "CREATE MATERIALIZED VIEW recent AS SELECT id FROM t WHERE at > now() - INTERVAL '1 hour'",
+        "CREATE MATERIALIZED VIEW past AS SELECT id FROM t WHERE at <= now()",
+        "INSERT INTO t VALUES (1, now()), (2, now() + INTERVAL '1 day')",
+        "INSERT INTO t VALUES (3, now() - INTERVAL '59 minutes 58 seconds'), (4, now() + INTERVAL '2 seconds')",
+    ];
+    for statement in statements {
+        client.batch_execute(statement).await.expect("it is done");
+    }
+    segue.kill();
+    segue.start_again();
+    let client = segue.connect().await;
+    wait_for_async("time to pass", DEADLINE, async || {
+        let recent = rows(&client, "SELECT id FROM recent ORDER BY id").await;
+        let past = rows(&client, "SELECT id FROM past ORDER BY id").await;
+        let is_right = recent == [["1"], ["2"], ["4"]] && past == [["1"], ["3"], ["4"]];
+        is_right.then_some(())
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_idle_partition_holds_nothing_back() {
     let Scene { kafka, segue: _segue, client, _folder } = scene("hasty", "1 second").await;

@@ -105,6 +105,8 @@ impl ConsumerState {
             Watermark::Active => self.least_active(&status),
             // Nobody holds it back, so it goes where it would have gone if all had come as far as the first.
             Watermark::Idle => self.greatest(),
+            // History that is in order has come as far as its last row, whichever step saw that.
+            Watermark::Held if is_history && self.is_read_up() => self.greatest(),
             Watermark::Held | Watermark::Finished => None,
         };
         if self.watermark < free {
@@ -118,6 +120,12 @@ impl ConsumerState {
         let active = status.splits.iter().filter(|(_, status)| *status == SplitWatermark::Active);
         let each = active.map(|(id, _)| self.current().splits[id].watermark);
         each.min().flatten()
+    }
+
+    /// Whether all that is listed of the current stage was read.
+    fn is_read_up(&self) -> bool {
+        let splits = &self.current().splits;
+        self.mode == Mode::Running && splits.values().all(|split| split.done_in().is_some())
     }
 
     /// Over all splits of all stages that were read.

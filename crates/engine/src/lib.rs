@@ -15,6 +15,7 @@ mod api;
 mod backoff;
 mod capture;
 mod captured;
+mod clock;
 mod commit;
 mod consumer;
 mod ddl;

@@ -17,6 +17,8 @@ pub(crate) enum Feed {
     Statements,
     /// The watermark of a column of another table or view.
     Watermark { object: ObjectId, column: usize },
+    /// The time of the step.
+    Clock,
     /// The greatest time that DML wrote to this column, and what the watermark stays behind it.
     OwnTimes { column: usize, delay_us: i64 },
 }

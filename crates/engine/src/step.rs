@@ -41,6 +41,7 @@ pub(crate) fn run(mut world: World, inbox: &Receiver<Message>, mut committer: Co
         }
         let may_seal = wants_epoch && committer.is_idle();
         let wait = may_seal.then(|| EPOCH_INTERVAL_MIN.saturating_sub(sealed_at.elapsed()));
+        let wait = wait.into_iter().chain(world.until_due()).min();
         let taken = take(&mut world, inbox, &mut committer, wait);
         shutdown |= taken.shutdown;
         // Behind one that commits a second epoch waits: that keeps the disk busy, but what comes meanwhile would wait
@@ -81,7 +82,11 @@ fn take(
         (None, None) => inbox.recv().ok(),
         (None, Some(wait)) => match inbox.recv_timeout(wait) {
             Ok(message) => Some(message),
-            Err(RecvTimeoutError::Timeout) => return Taken { shutdown: false, more: false },
+            Err(RecvTimeoutError::Timeout) => {
+                // Time alone may change what is shown.
+                round.step(world);
+                return Taken { shutdown: false, more: false };
+            }
             Err(RecvTimeoutError::Disconnected) => None,
         },
     };
@@ -139,6 +144,7 @@ impl Round {
         world.pending.rows += self.rows as u64;
         self.rows = 0;
         world.move_watermarks(&mut self.inputs);
+        world.tick(&mut self.inputs);
         world.run(std::mem::take(&mut self.inputs));
         self.permits.clear();
         world.rendezvous();

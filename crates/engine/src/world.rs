@@ -15,6 +15,7 @@ use segue_types::{
 };
 
 use crate::api::Published;
+use crate::clock;
 use crate::consumer::{Consumer, Stopped, Workplace};
 use crate::inbox::News;
 use crate::job::Jobs;
@@ -165,12 +166,14 @@ impl World {
     /// Runs every relation that has something to take, lower ids first, and hands what each puts out to
     /// those that read it.
     pub(crate) fn run(&mut self, mut inputs: BTreeMap<ObjectId, Inputs>) {
-        while let Some((id, rows)) = inputs.pop_first() {
+        let now = clock::now_us();
+        while let Some((id, mut rows)) = inputs.pop_first() {
             let is_read = self.relations.values().any(|reader| reader.reads(id));
             let Some(relation) = self.relations.get_mut(&id) else { continue };
             if relation.failed.is_some() {
                 continue;
             }
+            rows.extend(relation.told_time(now));
             let marks = relation.marks();
             let stepped = match is_read {
                 true => relation.step(rows),

@@ -182,6 +182,7 @@ pub(crate) fn subscriber(object: ObjectId, consumer: ConsumerRef, plan: &ViewPla
     let columns = plan.inputs[consumer.input].projection.clone().into();
     let is_its = |mark: &MarkInput| match mark {
         MarkInput::Watermark { object, .. } => *object == consumer.source,
+        MarkInput::Clock => false,
     };
     let mark = plan.marks.iter().position(is_its).map(|place| plan.inputs.len() + place);
     Subscriber { object, input: consumer.input, columns, mark, told: Mark::Unknown }
@@ -197,6 +198,7 @@ pub(crate) fn feeds(object: &Object, plan: &ViewPlan) -> Vec<Feed> {
         }
     };
     let mark = |mark: &MarkInput| match *mark {
+        MarkInput::Clock => Feed::Clock,
         MarkInput::Watermark { object: of, column } => {
             match object.consumers.iter().any(|consumer| consumer.source == of) {
                 true => Feed::Consumer,

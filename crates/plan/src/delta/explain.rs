@@ -187,6 +187,7 @@ fn input_text(plan: &ViewPlan, input: usize) -> String {
 
 fn mark_text(plan: &ViewPlan, mark: MarkInput) -> String {
     match mark {
+        MarkInput::Clock => "Clock".to_owned(),
         MarkInput::Watermark { object, column } => {
             let read = plan.inputs.iter().position(|read| read.object == object);
             let read = read.expect("a watermark is of what is read");

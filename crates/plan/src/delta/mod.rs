@@ -6,6 +6,7 @@
 //! Words: an *input* is one object that a view reads, with the columns it needs of it, whatever number of times.
 
 mod arrival;
+mod clock;
 pub mod errors;
 mod explain;
 mod fragment;
@@ -67,6 +68,8 @@ pub struct ViewInput {
 pub enum MarkInput {
     /// How far the watermark of a column of an object has come.
     Watermark { object: ObjectId, column: usize },
+    /// The time.
+    Clock,
 }
 
 /// A query's result, for a view that stores nothing.
@@ -97,9 +100,11 @@ pub fn plan_emitting(
     let plan =
         logical_plan(&provider, &query).map_err(|error| named_twice(&query).unwrap_or(error))?;
     let schema = output_schema(&query, &plan);
+    let plan = clock::put(plan).map_err(|error| errors::user_error(&error, None))?;
     refuse::plan(&plan)?;
     let plan = optimize::optimize(plan).map_err(|error| errors::user_error(&error, None))?;
     refuse::subqueries(&plan)?;
+    clock::only_in_filters(&plan)?;
     let mut depends_on = provider.named();
     let translated = translate::translate(&plan, &schema, &provider, emission)?;
     notices.extend(translated.notices);

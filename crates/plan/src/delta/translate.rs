@@ -6,6 +6,7 @@
 //! goes into state is cast to the held type, and back after it.
 
 mod aggregate;
+mod clock;
 mod constant;
 mod distinct;
 mod grouping;
@@ -66,6 +67,8 @@ struct Translator<'a> {
     given: Vec<Output>,
     /// The watermarks of nodes that have any.
     times: HashMap<Node, Times>,
+    /// What delivers the time, if something asked for it.
+    clock: Option<Node>,
 }
 
 /// The dataflow of `plan`, its relation named as `named`.
@@ -79,7 +82,9 @@ pub(super) fn translate(
     let output = match translator.node(plan) {
         Ok(output) => output,
         Err(error)
-            if error.state == SqlState::FEATURE_NOT_SUPPORTED && !constant::is_constant(plan) =>
+            if error.state == SqlState::FEATURE_NOT_SUPPORTED
+                && !constant::is_constant(plan)
+                && !super::clock::is_in_plan(plan) =>
         {
             // What has no operators may still have a batch plan.
             translator = Translator::new(plan, provider)?;
@@ -115,7 +120,8 @@ impl<'a> Translator<'a> {
         let (mut inputs, spec) = Inputs::collect(plan, provider)?;
         let times = inputs.take_times();
         let notices = BTreeSet::new();
-        Ok(Translator { inputs, spec, notices, looked_up: 0, given: Vec::new(), times })
+        let given = Vec::new();
+        Ok(Translator { inputs, spec, notices, looked_up: 0, given, times, clock: None })
     }
 }
 
@@ -250,8 +256,7 @@ impl Translator<'_> {
             Some(first) => first?,
             None => self.node(&filter.input)?,
         };
-        let predicate = physical(&filter.predicate, filter.input.schema()).map_err(user)?;
-        let node = self.push(OperatorSpec::Filter { input: input.node, predicate });
+        let node = self.conditions(filter, input.node)?;
         Ok(Output { node, key: input.key })
     }
 

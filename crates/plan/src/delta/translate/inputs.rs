@@ -118,6 +118,11 @@ impl<'a> Inputs<'a> {
         Ok(())
     }
 
+    /// Takes note of an input that was added behind the others.
+    pub(super) fn mark(&mut self, mark: MarkInput) {
+        self.marks.push(mark);
+    }
+
     /// The watermarks of the nodes that deliver what is read.
     pub(super) fn take_times(&mut self) -> HashMap<Node, Times> {
         std::mem::take(&mut self.times)
