@@ -8,7 +8,7 @@ use arrow::array::{ArrayRef, AsArray, Float64Array, Int32Array, Int64Array, Reco
 use arrow::datatypes::{DataType, Field, Float64Type, Int64Type, Schema, SchemaRef};
 use segue_flow::{
     AggregateFunction, AggregateSpec, Dataflow, DataflowSpec, Delta, InputKind, InputSpec, Node,
-    OperatorSpec, StepInput,
+    OperatorSpec, StepInput, Workers,
 };
 use segue_types::ObjectId;
 
@@ -196,5 +196,5 @@ fn aggregate(kind: InputKind) -> Dataflow {
         key: vec![0],
         watermarks: Vec::new(),
     };
-    Dataflow::new(ObjectId(1), spec)
+    Dataflow::new(ObjectId(1), spec, Workers::ONE)
 }

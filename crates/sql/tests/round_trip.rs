@@ -3,7 +3,7 @@
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use segue_sql::{
     Action, Alter, AlterJob, CancelJob, Column, Columns, ConflictAction, CreateSource, CreateTable,
-    CreateView, Describe, Drop, DropBehavior, Emission, Explain, ExplainMode, Foreign,
+    CreateView, Describe, Drop, DropBehavior, Emission, Explain, ExplainMode, Explained, Foreign,
     FormatClause, Include, Input, JobAction, Mutability, Name, Nullability, ObjectKind, Offset,
     OnExisting, OnMissing, Parallelism, RateLimit, Read, Rows, Show, Shown, Stage, StartAt,
     Statement, StopAt, Wait, Watermark, WeakHandoff, WithOption, parse,
@@ -54,7 +54,10 @@ fn statement() -> BoxedStrategy<Statement> {
     let own = prop_oneof![
         4 => create_source().prop_map(Statement::CreateSource),
         4 => create_table().prop_map(Statement::CreateTable),
-        1 => create_view().prop_map(Statement::CreateView),
+        1 => create_view().prop_map(|view| {
+            // Only a materialized view can wait.
+            Statement::CreateView(CreateView { emission: Emission::OnChange, ..view })
+        }),
         1 => create_view().prop_map(Statement::CreateMaterializedView),
         1 => drop_objects(),
         1 => (kind(), name(), action())
@@ -70,11 +73,13 @@ fn statement() -> BoxedStrategy<Statement> {
         1 => (kind(), name()).prop_map(|(kind, name)| Statement::Wait(Wait::For(kind, name))),
         1 => vec(any::<u64>(), 1..3).prop_map(|jobs| Statement::CancelJob(CancelJob { jobs })),
     ];
-    let explained = (
-        create_source().prop_map(Statement::CreateSource),
-        select(vec![ExplainMode::Plan, ExplainMode::Analyze]),
-    )
-        .prop_map(|(statement, mode)| Explain { mode, statement: Box::new(statement) })
+    let subject = prop_oneof![
+        create_source()
+            .prop_map(|create| Explained::Create(Box::new(Statement::CreateSource(create)))),
+        name().prop_map(|name| Explained::Object(ObjectKind::MaterializedView, name)),
+    ];
+    let explained = (subject, select(vec![ExplainMode::Plan, ExplainMode::Analyze]))
+        .prop_map(|(subject, mode)| Explain { mode, subject })
         .prop_map(Statement::Explain);
     prop_oneof![9 => own, 1 => explained].boxed()
 }

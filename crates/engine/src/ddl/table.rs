@@ -6,7 +6,7 @@ use std::sync::Arc;
 use segue_catalog::{
     ConsumerRef, Object, ObjectKind, ObjectState, OnConflict, Settings, TableObject,
 };
-use segue_flow::Mark;
+use segue_flow::{Mark, Workers};
 use segue_plan::stages::{TablePlan, plan_table};
 use segue_plan::watermark::{self, WatermarkPlan};
 use segue_sql::{CreateTable, Statement};
@@ -94,7 +94,7 @@ fn set_up(
     source: Option<Arc<SourceRuntime>>,
 ) -> Result<(), UserError> {
     let id = object.id;
-    let relation = relation(&object);
+    let relation = relation(&object, world.workers_of(&object));
     world.put_object(object)?;
     world.relations.insert(id, relation);
     if let Some(source) = source {
@@ -105,7 +105,7 @@ fn set_up(
 }
 
 /// The dataflow of a table: whatever feeds it comes in at one input, in the order of its steps.
-pub(crate) fn relation(object: &Object) -> Relation {
+pub(crate) fn relation(object: &Object, workers: Workers) -> Relation {
     let ObjectKind::Table(table) = &object.kind else { unreachable!("only tables are made here") };
     let conflict = match table.on_conflict {
         OnConflict::Overwrite => segue_flow::Conflict::Overwrite,
@@ -120,7 +120,7 @@ pub(crate) fn relation(object: &Object) -> Relation {
         spec.watch(column);
         feeds.push(if is_staged { Feed::Consumer } else { Feed::OwnTimes { column, delay_us } });
     }
-    Relation::new(object.id, spec, feeds)
+    Relation::new(object.id, spec, feeds, workers)
 }
 
 /// A table takes all columns of its stages.

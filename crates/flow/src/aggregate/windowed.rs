@@ -84,6 +84,10 @@ impl OperatorState for Windowed {
         self.aggregate.seal()
     }
 
+    fn bases(&mut self) -> Vec<SealedBlob> {
+        self.aggregate.bases()
+    }
+
     fn load(&mut self, blobs: &[StateBlob]) -> Result<(), RestoreError> {
         self.aggregate.load(blobs)?;
         let groups = &self.aggregate.groups;
@@ -96,7 +100,7 @@ impl OperatorState for Windowed {
         unreachable!("results outlive their groups")
     }
 
-    fn size(&self) -> StateSize {
+    fn size(&mut self) -> StateSize {
         self.aggregate.size()
     }
 }

@@ -16,6 +16,7 @@ use segue_types::ObjectId;
 
 use crate::oracle::RowCounts;
 use crate::stored::Stored;
+use crate::{others, workers};
 
 const TIME: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
 
@@ -106,10 +107,11 @@ fn runs(
     spec: &DataflowSpec,
     steps: &[Step],
     drops_late: bool,
+    mut count: usize,
     answer: Answer,
 ) -> Result<(), TestCaseError> {
     let object = ObjectId(7);
-    let mut dataflow = Dataflow::new(object, spec.clone());
+    let mut dataflow = Dataflow::new(object, spec.clone(), workers(count));
     let mut stored = Stored::default();
     let (mut taken, mut mark) = (Vec::<Row>::new(), None::<i64>);
     let mut sum = RowCounts::default();
@@ -146,10 +148,14 @@ fn runs(
             stored.keep(&dataflow.seal());
         }
         if step.seals && step.restores {
-            dataflow = Dataflow::new(object, spec.clone());
+            count = others(count);
+            dataflow = Dataflow::new(object, spec.clone(), workers(count));
             dataflow.restore(stored.blobs()).expect("just sealed");
             let restored = RowCounts::of_batches(dataflow.version().batches());
             prop_assert_eq!(&restored, &expected, "restored");
+        } else if step.seals {
+            count = others(count);
+            dataflow = dataflow.resharded(workers(count)).expect("just sealed");
         }
         let at = mark.map_or(Mark::Unknown, Mark::At);
         prop_assert_eq!(dataflow.watermark(0), Some(at), "a restart moves no watermark");
@@ -186,39 +192,39 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn rows_are_put_out_once_the_watermark_has_passed_them(steps in steps()) {
+    fn rows_are_put_out_once_the_watermark_has_passed_them(steps in steps(), count in 1..4_usize) {
         let spec = spec(InputKind::AppendOnly, vec![withhold(Node::Input(0))], &[]);
-        runs(&spec, &steps, true, |rows, mark| of_rows(rows, |time| Some(time) < mark))?;
+        runs(&spec, &steps, true, count, |rows, mark| of_rows(rows, |time| Some(time) < mark))?;
     }
 
     #[test]
-    fn groups_are_put_out_once_the_watermark_has_passed_them(steps in steps()) {
+    fn groups_are_put_out_once_the_watermark_has_passed_them(steps in steps(), count in 1..4_usize) {
         let operators = vec![windowed(), withhold(Node::Operator(1))];
         let spec = spec(InputKind::AppendOnly, operators, &[0]);
-        runs(&spec, &steps, true, |rows, mark| {
+        runs(&spec, &steps, true, count, |rows, mark| {
             of_groups(rows, |window| window.is_some_and(|time| Some(time) < mark))
         })?;
     }
 
     #[test]
-    fn results_of_closed_groups_stay_and_open_ones_follow_their_rows(steps in steps()) {
+    fn results_of_closed_groups_stay_and_open_ones_follow_their_rows(steps in steps(), count in 1..4_usize) {
         let spec = spec(InputKind::AppendOnly, vec![windowed()], &[0]);
-        runs(&spec, &steps, true, |rows, _| of_groups(rows, |_| true))?;
+        runs(&spec, &steps, true, count, |rows, _| of_groups(rows, |_| true))?;
     }
 
     #[test]
-    fn rows_come_in_with_time(steps in steps()) {
+    fn rows_come_in_with_time(steps in steps(), count in 1..4_usize) {
         let (input, clock, column) = (Node::Input(0), Node::Operator(0), 0);
         let operator = OperatorSpec::Temporal { input, clock, column, shown: Shown::From };
         let spec = spec(InputKind::Changelog, vec![operator], &[]);
-        runs(&spec, &steps, false, |rows, now| of_rows(rows, |time| Some(time) <= now))?;
+        runs(&spec, &steps, false, count, |rows, now| of_rows(rows, |time| Some(time) <= now))?;
     }
 
     #[test]
-    fn rows_go_with_time(steps in steps()) {
+    fn rows_go_with_time(steps in steps(), count in 1..4_usize) {
         let (input, clock, column) = (Node::Input(0), Node::Operator(0), 0);
         let operator = OperatorSpec::Temporal { input, clock, column, shown: Shown::Until };
         let spec = spec(InputKind::Changelog, vec![operator], &[]);
-        runs(&spec, &steps, false, |rows, now| of_rows(rows, |time| Some(time) > now))?;
+        runs(&spec, &steps, false, count, |rows, now| of_rows(rows, |time| Some(time) > now))?;
     }
 }

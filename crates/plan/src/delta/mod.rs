@@ -26,13 +26,13 @@ use std::sync::Arc;
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::planner::{ParserOptions, SqlToRel};
-use segue_catalog::Catalog;
+use segue_catalog::{Catalog, Object};
 use segue_flow::DataflowSpec;
 use segue_sql::Emission;
 use segue_types::{ObjectId, SqlState, UserError};
 use sqlparser::ast::{Distinct, Query, SetExpr, Statement};
 
-pub use explain::explain;
+pub use explain::{Place, explain, explain_with};
 
 use provider::CatalogProvider;
 
@@ -82,6 +82,11 @@ pub struct QueryShape {
 /// The dataflow that maintains `query` and shows it as it changes.
 pub fn plan_view(catalog: &Catalog, query: &Query) -> Result<ViewPlan, UserError> {
     plan_emitting(catalog, (query.clone(), Emission::OnChange))
+}
+
+/// The dataflow that maintains a view that is there.
+pub fn plan_stored(catalog: &Catalog, view: &Object) -> Result<ViewPlan, UserError> {
+    plan_emitting(catalog, provider::view_query(view)?)
 }
 
 /// The dataflow that maintains a query.

@@ -98,6 +98,10 @@ impl OperatorState for Temporal {
         self.waiting.seal()
     }
 
+    fn bases(&mut self) -> Vec<SealedBlob> {
+        self.waiting.bases()
+    }
+
     fn load(&mut self, blobs: &[StateBlob]) -> Result<(), RestoreError> {
         self.waiting.load(blobs)
     }
@@ -108,7 +112,7 @@ impl OperatorState for Temporal {
         self.waiting.contents()
     }
 
-    fn size(&self) -> StateSize {
+    fn size(&mut self) -> StateSize {
         self.waiting.size()
     }
 }

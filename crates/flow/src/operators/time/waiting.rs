@@ -88,6 +88,10 @@ impl Waiting {
         self.rows.seal(&self.owner)
     }
 
+    pub(super) fn bases(&mut self) -> Vec<SealedBlob> {
+        self.rows.bases(&self.owner)
+    }
+
     pub(super) fn load(&mut self, blobs: &[StateBlob]) -> Result<(), RestoreError> {
         self.rows.load(&self.owner, blobs)?;
         let slots = self.rows.live().collect::<Vec<_>>();

@@ -65,6 +65,10 @@ impl OperatorState for Watermark {
         self.held.seal(&self.owner)
     }
 
+    fn bases(&mut self) -> Vec<SealedBlob> {
+        self.held.bases(&self.owner)
+    }
+
     fn load(&mut self, blobs: &[StateBlob]) -> Result<(), RestoreError> {
         self.held.load(&self.owner, blobs)?;
         let held = self.held.contents();
@@ -76,7 +80,7 @@ impl OperatorState for Watermark {
         unreachable!("no relation is derived from a watermark")
     }
 
-    fn size(&self) -> StateSize {
+    fn size(&mut self) -> StateSize {
         StateSize { rows: self.held.row_count(), bytes: self.held.bytes() }
     }
 }

@@ -62,6 +62,10 @@ impl OperatorState for Withhold {
         self.waiting.seal()
     }
 
+    fn bases(&mut self) -> Vec<SealedBlob> {
+        self.waiting.bases()
+    }
+
     fn load(&mut self, blobs: &[StateBlob]) -> Result<(), RestoreError> {
         self.waiting.load(blobs)
     }
@@ -70,7 +74,7 @@ impl OperatorState for Withhold {
         unreachable!("what was put out is not held any more")
     }
 
-    fn size(&self) -> StateSize {
+    fn size(&mut self) -> StateSize {
         self.waiting.size()
     }
 }
