@@ -39,8 +39,8 @@ pub use rows::RelationVersion;
 pub use segue_types::{BlobKind, Changes, Ops, StateBlob};
 pub use spec::{
     AggregateFunction, AggregateSpec, ColumnWatermark, Conflict, DataflowSpec, InputKind,
-    InputSpec, JoinKind, JoinSpec, Node, NullKeys, OperatorSpec, PartitionedInput, RowNumbers,
-    Shown, SortColumn, TopNSpec,
+    InputSpec, JoinKind, JoinSpec, Node, NullKeys, Nulls, OperatorSpec, PartitionedInput,
+    Resolution, RowNumbers, Shown, SortColumn, TopNSpec,
 };
 pub use stats::{Clock, OperatorStats};
 pub use workers::Workers;

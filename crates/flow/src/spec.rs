@@ -208,11 +208,30 @@ impl JoinKind {
     }
 }
 
-/// What an INSERT does where its key exists. A put always overwrites.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// What a row does where its key exists.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Conflict {
     Overwrite,
+    /// Nothing, if it is inserted; a put overwrites.
     DoNothing,
+    /// What is there and what comes, inserted or put, become one row.
+    Resolve(Resolution),
+}
+
+/// How two rows of one key become one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Resolution {
+    pub nulls: Nulls,
+    /// Columns that say which row is newer, compared in their order; empty where the one that comes later is.
+    pub versions: Vec<usize>,
+}
+
+/// What NULL in a newer row means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Nulls {
+    Replace,
+    /// The column stays as it was.
+    KeepFormer,
 }
 
 /// One aggregate over a column of the input.

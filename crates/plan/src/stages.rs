@@ -43,6 +43,8 @@ pub struct TablePlan {
     /// Indexes into `schema` of the PRIMARY KEY.
     pub key: Vec<usize>,
     pub on_conflict: OnConflict,
+    /// Columns that say which of two rows of a key is newer.
+    pub versions: Vec<usize>,
     pub mutability: Mutability,
     pub watermark: Option<WatermarkPlan>,
     /// Empty for a table that only DML feeds.
@@ -96,9 +98,11 @@ pub fn plan_table(registry: &Registry, table: &CreateTable) -> Result<TablePlan,
     if table.input.is_some() {
         columns::refuse_defaults(&table.columns)?;
     }
-    if table.on_conflict.is_some() && bound.key.is_empty() {
-        let message =
-            format!("ON CONFLICT of table \"{}\" needs a PRIMARY KEY", table.name.as_str());
+    let resolves = table.on_conflict.is_some() || !table.versions.is_empty();
+    if resolves && bound.key.is_empty() {
+        let clause =
+            if table.on_conflict.is_some() { "ON CONFLICT" } else { "WITH VERSION COLUMN" };
+        let message = format!("{clause} of table \"{}\" needs a PRIMARY KEY", table.name.as_str());
         return Err(UserError::new(SqlState::INVALID_TABLE_DEFINITION, message)
             .with_hint("Declare the PRIMARY KEY by which rows are in conflict.")
             .at(table.offset.0));
@@ -111,6 +115,7 @@ pub fn plan_table(registry: &Registry, table: &CreateTable) -> Result<TablePlan,
         return Err(watermark::needs_events(&table.columns, "Declare the table APPEND ONLY."));
     }
     let on_conflict = on_conflict(table, mutability)?;
+    let versions = columns::versions(table, &bound.schema, on_conflict)?;
     let (stages, notices) = plan_stages(registry, &parts, &bound)?;
     columns::check_mutability(table, &stages)?;
     columns::check_watermark(&table.columns, &stages)?;
@@ -118,6 +123,7 @@ pub fn plan_table(registry: &Registry, table: &CreateTable) -> Result<TablePlan,
         schema: bound.schema,
         key: bound.key,
         on_conflict,
+        versions,
         mutability,
         watermark: bound.watermark,
         stages,
@@ -128,12 +134,13 @@ pub fn plan_table(registry: &Registry, table: &CreateTable) -> Result<TablePlan,
 /// What a row does to one of its key. A table whose rows never change keeps the first.
 fn on_conflict(table: &CreateTable, mutability: Mutability) -> Result<OnConflict, UserError> {
     match (table.on_conflict, mutability) {
-        (Some(ConflictAction::DoUpdateIfNotNull), _) => {
-            Err(UserError::unsupported("ON CONFLICT DO UPDATE IF NOT NULL is not supported")
-                .with_hint("Use ON CONFLICT OVERWRITE (the default) or DO NOTHING.")
-                .at(table.offset.0))
+        (Some(ConflictAction::DoUpdateIfNotNull), Mutability::Mutable) => {
+            Ok(OnConflict::UpdateIfNotNull)
         }
-        (Some(ConflictAction::Overwrite), Mutability::AppendOnly) => {
+        (
+            Some(ConflictAction::Overwrite | ConflictAction::DoUpdateIfNotNull),
+            Mutability::AppendOnly,
+        ) => {
             let name = table.name.as_str();
             let message = format!("table \"{name}\" is APPEND ONLY and cannot overwrite rows");
             Err(UserError::new(SqlState::INVALID_TABLE_DEFINITION, message)

@@ -85,6 +85,9 @@ impl Display for CreateTable {
                 f.write_str(" ON CONFLICT DO UPDATE IF NOT NULL")?;
             }
         }
+        if !self.versions.is_empty() {
+            write!(f, " WITH VERSION COLUMN ({})", Separated(&self.versions))?;
+        }
         for include in &self.includes {
             write!(f, "\n{include}")?;
         }

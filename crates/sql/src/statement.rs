@@ -85,6 +85,8 @@ pub struct CreateTable {
     pub columns: Columns,
     pub mutability: Mutability,
     pub on_conflict: Option<ConflictAction>,
+    /// `WITH VERSION COLUMN (…)`
+    pub versions: Vec<Name>,
     pub includes: Vec<Include>,
     /// `None`: fed by DML alone.
     pub input: Option<Input>,

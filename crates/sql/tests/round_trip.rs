@@ -104,18 +104,21 @@ fn create_table() -> impl Strategy<Value = CreateTable> {
         ConflictAction::DoUpdateIfNotNull,
     ];
     let mutability = vec![Mutability::Mutable, Mutability::AppendOnly];
-    let tail = (option::of(select(conflict)), vec(include(), 0..3), option::of(input()));
+    let conflict = (option::of(select(conflict)), vec(name(), 0..3));
+    let tail = (conflict, vec(include(), 0..3), option::of(input()));
     (name(), on_existing(false), columns(), select(mutability), tail)
         .prop_filter("OR REPLACE of a table is not ours", |(_, existing, ..)| {
             *existing != OnExisting::Replace
         })
-        .prop_map(|(name, on_existing, columns, mutability, (on_conflict, includes, input))| {
+        .prop_map(|(name, on_existing, columns, mutability, (conflict, includes, input))| {
+            let (on_conflict, versions) = conflict;
             CreateTable {
                 name,
                 on_existing,
                 columns,
                 mutability,
                 on_conflict,
+                versions,
                 includes,
                 input,
                 offset: Offset(1),

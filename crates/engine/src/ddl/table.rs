@@ -6,7 +6,7 @@ use std::sync::Arc;
 use segue_catalog::{
     ConsumerRef, Object, ObjectKind, ObjectState, OnConflict, Settings, TableObject,
 };
-use segue_flow::{Mark, Workers};
+use segue_flow::{Conflict, Mark, Nulls, Resolution, Workers};
 use segue_plan::stages::{TablePlan, plan_table};
 use segue_plan::watermark::{self, WatermarkPlan};
 use segue_sql::{CreateTable, Statement};
@@ -71,6 +71,7 @@ fn object(
     let kind = ObjectKind::Table(TableObject {
         stages: source.map_or_else(Vec::new, staged::stage_objects),
         on_conflict: plan.on_conflict,
+        versions: plan.versions.clone(),
         mutability: plan.mutability,
     });
     Object {
@@ -107,9 +108,12 @@ fn set_up(
 /// The dataflow of a table: whatever feeds it comes in at one input, in the order of its steps.
 pub(crate) fn relation(object: &Object, workers: Workers) -> Relation {
     let ObjectKind::Table(table) = &object.kind else { unreachable!("only tables are made here") };
+    let resolve = |nulls| Conflict::Resolve(Resolution { nulls, versions: table.versions.clone() });
     let conflict = match table.on_conflict {
-        OnConflict::Overwrite => segue_flow::Conflict::Overwrite,
-        OnConflict::Ignore => segue_flow::Conflict::DoNothing,
+        OnConflict::Overwrite if table.versions.is_empty() => Conflict::Overwrite,
+        OnConflict::Overwrite => resolve(Nulls::Replace),
+        OnConflict::Ignore => Conflict::DoNothing,
+        OnConflict::UpdateIfNotNull => resolve(Nulls::KeepFormer),
     };
     let schema = Arc::clone(&object.schema);
     let kind = segue_flow::InputKind::Changelog;

@@ -103,7 +103,7 @@ impl Place<'_> {
         let schema = if own { &self.spec.schema } else { &self.spec.inputs[*input].schema };
         let rows = Rows::new(schema, Identity::Key(key.clone()));
         let owner = self.owner(0, schema, &rows.layout());
-        Normalise::new(self.name(), owner, *conflict, rows)
+        Normalise::new(self.name(), owner, conflict.clone(), rows)
     }
 
     fn operator(&self) -> Box<dyn Operator> {

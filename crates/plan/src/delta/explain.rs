@@ -92,6 +92,7 @@ fn describe(
             let kept = match conflict {
                 Conflict::Overwrite => "newest",
                 Conflict::DoNothing => "first",
+                Conflict::Resolve(_) => "resolved",
             };
             let key = names(&plan.spec.inputs[*input].schema, key);
             format!("Normalise by ({key}); state: the {kept} row of each key")

@@ -17,12 +17,15 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use segue_catalog::OnConflict;
 use segue_connect::IncludeKind;
+use segue_flow::is_ordered;
 use segue_sql::{Column, Columns, CreateTable, Include, Mutability, Name, Nullability};
-use segue_types::{RowSemantics, SqlState, SqlType, UserError, nearest};
+use segue_types::{RowSemantics, SqlState, SqlType, UserError, nearest, sql_type_of};
 
 use super::PlannedStage;
+use crate::delta::errors::type_name;
 use crate::watermark::{self, WatermarkPlan};
 
 /// The row type that all stages share.
@@ -146,6 +149,51 @@ fn include_name(include: &Include, connector: &str) -> String {
             format!("_rw_{}_{}_{inner}", connector.replace('-', "_"), include.kind)
         }
     }
+}
+
+/// The columns of WITH VERSION COLUMN.
+pub(super) fn versions(
+    table: &CreateTable,
+    schema: &Schema,
+    on_conflict: OnConflict,
+) -> Result<Vec<usize>, UserError> {
+    let invalid = |message: String| {
+        UserError::new(SqlState::INVALID_TABLE_DEFINITION, message).at(table.offset.0)
+    };
+    if on_conflict == OnConflict::Ignore && !table.versions.is_empty() {
+        let message = "a table that keeps the first row of a key has no use for versions";
+        return Err(invalid(message.to_owned())
+            .with_detail(
+                "The with version column syntax cannot be used with the ignore behavior of on conflict.",
+            )
+            .with_hint("Use ON CONFLICT OVERWRITE or DO UPDATE IF NOT NULL, without APPEND ONLY."));
+    }
+    let mut versions = Vec::with_capacity(table.versions.len());
+    for name in &table.versions {
+        let name = name.as_str();
+        let Ok(column) = schema.index_of(name) else {
+            let message = format!("version column \"{name}\" does not exist");
+            return Err(UserError::new(SqlState::UNDEFINED_COLUMN, message)
+                .with_detail(format!("Version column {name} not found."))
+                .at(table.offset.0));
+        };
+        let data_type = schema.field(column).data_type();
+        let sql_type = sql_type_of(schema.field(column));
+        let is_jsonb = sql_type == Some(SqlType::Jsonb);
+        if !is_ordered(data_type) || *data_type == DataType::Boolean || is_jsonb {
+            return Err(invalid(format!("versions cannot be compared by column \"{name}\""))
+                .with_detail(format!(
+                    "Version column {name} must be of a comparable data type; it is {}.",
+                    sql_type.map_or_else(|| type_name(data_type), |named| named.to_string())
+                )));
+        }
+        if versions.contains(&column) {
+            let message = format!("version column \"{name}\" is named twice");
+            return Err(UserError::new(SqlState::DUPLICATE_COLUMN, message).at(table.offset.0));
+        }
+        versions.push(column);
+    }
+    Ok(versions)
 }
 
 /// Rows that change have no watermark.

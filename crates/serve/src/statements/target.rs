@@ -194,6 +194,15 @@ pub(super) fn replaced(object: &Object, rows: RecordBatch) -> Changes {
     Changes { rows, ops }
 }
 
+/// Whether what is there and what comes become one row. Then the old row has to go before one that stands for itself.
+pub(super) fn resolves(object: &Object) -> bool {
+    matches!(
+        &object.kind,
+        ObjectKind::Table(table)
+            if table.on_conflict == OnConflict::UpdateIfNotNull || !table.versions.is_empty()
+    )
+}
+
 /// Rows that go.
 pub(super) fn removed(object: &Object, rows: RecordBatch) -> Changes {
     let op = if object.key.is_empty() { Op::Retract } else { Op::Remove };

@@ -165,7 +165,7 @@ fn changes_of(
     let new = target::rows(&update.object, &all, &new, batch.num_rows())?;
     let key = &update.object.key;
     let moves = key.is_empty() || update.columns.iter().any(|column| key.contains(column));
-    let gone = if moves {
+    let gone = if moves || target::resolves(&update.object) {
         let old = target::rows(&update.object, &all, &old, batch.num_rows())?;
         Some(removed(&update.object, old))
     } else {

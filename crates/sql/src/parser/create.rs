@@ -77,19 +77,28 @@ fn table(cursor: &mut Cursor<'_>, on_existing: OnExisting) -> Result<CreateTable
     let append_only = cursor.accept(&["APPEND", "ONLY"]);
     let mutability = if append_only { Mutability::AppendOnly } else { Mutability::Mutable };
     let on_conflict = on_conflict(cursor)?;
-    if cursor.is_words(&["WITH", "VERSION", "COLUMN"]) {
-        return Err(unsupported(cursor, "WITH VERSION COLUMN is not supported"));
-    }
+    let has_versions = cursor.accept(&["WITH", "VERSION", "COLUMN"]);
+    let versions = if has_versions { cursor.listed(Cursor::name)? } else { Vec::new() };
     let includes = stage::includes(cursor)?;
     let input = if cursor.is_word(0, "WITH") { Some(stage::input(cursor)?) } else { None };
-    Ok(CreateTable { name, on_existing, columns, mutability, on_conflict, includes, input, offset })
+    Ok(CreateTable {
+        name,
+        on_existing,
+        columns,
+        mutability,
+        on_conflict,
+        versions,
+        includes,
+        input,
+        offset,
+    })
 }
 
 fn on_conflict(cursor: &mut Cursor<'_>) -> Result<Option<ConflictAction>, ParseError> {
     if !cursor.accept(&["ON", "CONFLICT"]) {
         return Ok(None);
     }
-    let action = if cursor.accept(&["DO", "NOTHING"]) {
+    let action = if cursor.accept(&["DO", "NOTHING"]) || cursor.accept(&["IGNORE"]) {
         ConflictAction::DoNothing
     } else if cursor.accept(&["OVERWRITE"]) || cursor.accept(&["DO", "UPDATE", "FULL"]) {
         ConflictAction::Overwrite
