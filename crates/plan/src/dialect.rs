@@ -12,6 +12,7 @@ mod format;
 mod jsonb;
 mod operators;
 mod parse;
+mod sessions;
 mod sets;
 mod simple;
 mod syntax;

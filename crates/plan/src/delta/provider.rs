@@ -193,10 +193,11 @@ impl ContextProvider for CatalogProvider<'_> {
         args: Vec<Expr>,
     ) -> Result<Arc<dyn TableSource>> {
         let name = name.to_lowercase();
-        if name == "tumble" || name == "hop" {
+        if matches!(name.as_str(), "tumble" | "hop" | "session") {
             let message = format!("{name}() cannot be called with these arguments");
-            let hint = "tumble(relation, time column, size [, offset]) and hop(relation, time column, step, size \
-                        [, offset]) take intervals without months; a hop's size is a multiple of its step.";
+            let hint = "tumble(relation, time column, size [, offset]), hop(relation, time column, step, size \
+                        [, offset]) and session(relation, time column, gap [, column, …]) take intervals without \
+                        months; a hop's size is a multiple of its step.";
             let error = UserError::new(SqlState::INVALID_PARAMETER_VALUE, message).with_hint(hint);
             return Err(external(error));
         }
