@@ -140,6 +140,7 @@ fn restore_source(
             handoff: planned.handoff,
             definition,
             capture,
+            generated: planned.generated,
             store: Arc::clone(store),
         }));
     }

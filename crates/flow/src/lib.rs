@@ -32,6 +32,7 @@ pub use blob::SealedBlob;
 pub use dataflow::{Dataflow, StepInput, place_of};
 pub use delta::Delta;
 pub use error::{RestoreError, StepError};
+pub use expression::value_of;
 pub use key::{GROUPS, KEY_CODEC_VERSION, VNODES, group_of, hash_rows, vnode_of};
 pub use mark::{Mark, mark_schema};
 pub use program::Program;

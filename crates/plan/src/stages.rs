@@ -14,12 +14,15 @@ mod explain;
 mod read;
 mod start;
 
+use std::sync::Arc;
+
 use arrow::datatypes::SchemaRef;
 use segue_catalog::{Mutability, OnConflict};
 use segue_connect::{Capabilities, HandoffKind, ReadConfig, Registry};
 use segue_sql::{ConflictAction, CreateSource, CreateTable, Input, Name, Read, Stage};
 use segue_types::{Continuity, SqlState, UserError};
 
+use crate::generated::Generated;
 use crate::watermark::{self, WatermarkPlan};
 use columns::Bound;
 pub use explain::explain;
@@ -62,6 +65,8 @@ pub struct PlannedStage {
     pub capabilities: Capabilities,
     /// How it takes over from the stage before; `None` for the first.
     pub handoff: Option<PlannedHandoff>,
+    /// Of the object, computed as rows come in.
+    pub generated: Option<Arc<Generated>>,
 }
 
 /// How a stage takes over from its predecessor.

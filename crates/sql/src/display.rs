@@ -144,6 +144,9 @@ impl Display for Column {
         if self.nullability == Nullability::NotNull {
             f.write_str(" NOT NULL")?;
         }
+        if let Some(generated) = &self.generated {
+            write!(f, " AS {}", generated.text)?;
+        }
         self.default.as_ref().map_or(Ok(()), |default| write!(f, " DEFAULT {}", default.text))
     }
 }

@@ -22,6 +22,8 @@ pub struct Column {
     pub ty: SqlType,
     pub nullability: Nullability,
     pub default: Option<Foreign<ast::Expr>>,
+    /// `AS expression`, or `GENERATED ALWAYS AS (expression) STORED`
+    pub generated: Option<Foreign<ast::Expr>>,
     pub offset: Offset,
 }
 

@@ -207,12 +207,14 @@ fn columns() -> impl Strategy<Value = Columns> {
 
 fn column() -> impl Strategy<Value = Column> {
     let nullability = select(vec![Nullability::Nullable, Nullability::NotNull]);
-    (name(), sql_type(), nullability, option::of(expression())).prop_map(
-        |(name, ty, nullability, default)| Column {
+    let given = (option::of(expression()), option::of(expression()));
+    (name(), sql_type(), nullability, given).prop_map(
+        |(name, ty, nullability, (default, generated))| Column {
             name,
             ty,
             nullability,
             default,
+            generated,
             offset: Offset(1),
         },
     )

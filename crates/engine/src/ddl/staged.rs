@@ -89,6 +89,7 @@ pub(super) async fn pin(
             handoff: stage.handoff,
             definition,
             capture: None,
+            generated: stage.generated,
             store: Arc::clone(engine.store()),
         }));
     }

@@ -18,6 +18,7 @@ mod optimize;
 mod physical;
 mod provider;
 mod refuse;
+mod row;
 mod translate;
 
 use std::collections::{BTreeSet, HashSet};
@@ -33,6 +34,7 @@ use segue_types::{ObjectId, SqlState, UserError};
 use sqlparser::ast::{Distinct, Query, SetExpr, Statement};
 
 pub use explain::{Place, explain, explain_with};
+pub(crate) use row::row_expression;
 
 use provider::CatalogProvider;
 

@@ -26,6 +26,7 @@ use segue_types::{RowSemantics, SqlState, SqlType, UserError, nearest, sql_type_
 
 use super::PlannedStage;
 use crate::delta::errors::type_name;
+use crate::generated::{self, Generated};
 use crate::watermark::{self, WatermarkPlan};
 
 /// The row type that all stages share.
@@ -36,9 +37,17 @@ pub(super) struct Bound {
     pub(super) key: Vec<usize>,
     pub(super) includes: Vec<segue_connect::Include>,
     pub(super) watermark: Option<WatermarkPlan>,
+    pub(super) generated: Option<Arc<Generated>>,
 }
 
 impl Bound {
+    /// What comes out of records and what lies beside them: all but the generated columns, which are the last.
+    pub(super) fn read_schema(&self) -> SchemaRef {
+        let Some(generated) = &self.generated else { return Arc::clone(&self.schema) };
+        let read = (0..generated.base_count()).collect::<Vec<_>>();
+        Arc::new(self.schema.project(&read).expect("base columns are the first"))
+    }
+
     /// `a, b` of `PRIMARY KEY (a, b)`.
     pub(super) fn key_names(&self) -> String {
         let names = self.key.iter().map(|index| self.schema.field(*index).name().as_str());
@@ -51,9 +60,12 @@ pub(super) fn bind(
     includes: &[Include],
     connector: &str,
 ) -> Result<Bound, UserError> {
-    let mut fields: Vec<Field> =
-        columns.columns.iter().map(|column| declared(columns, column)).collect();
-    let mut offsets: Vec<usize> = columns.columns.iter().map(|column| column.offset.0).collect();
+    // With stages the generated columns come last: connectors know of no others.
+    let is_last = |column: &&Column| column.generated.is_some() && !connector.is_empty();
+    let (last, first): (Vec<_>, Vec<_>) = columns.columns.iter().partition(is_last);
+    let mut fields: Vec<Field> = first.iter().map(|column| declared(columns, column)).collect();
+    let mut offsets: Vec<usize> = first.iter().map(|column| column.offset.0).collect();
+    let declared_columns = fields.len();
     let mut bound_includes = Vec::with_capacity(includes.len());
     for include in includes {
         let (kind, ty) = include_kind(include)?;
@@ -62,6 +74,8 @@ pub(super) fn bind(
         offsets.push(include.offset.0);
         bound_includes.push(segue_connect::Include { kind, column });
     }
+    fields.extend(last.iter().map(|column| declared(columns, column)));
+    offsets.extend(last.iter().map(|column| column.offset.0));
     for (index, field) in fields.iter().enumerate() {
         if fields[..index].iter().any(|earlier| earlier.name() == field.name()) {
             let message = format!("column \"{}\" specified more than once", field.name());
@@ -71,12 +85,14 @@ pub(super) fn bind(
     let key = key(columns, &fields)?;
     let schema = Arc::new(Schema::new(fields));
     let watermark = watermark::plan(columns, &schema)?;
+    let generated = generated::plan(columns, &schema)?;
     Ok(Bound {
         schema,
-        declared_columns: columns.columns.len(),
+        declared_columns,
         key,
         includes: bound_includes,
         watermark,
+        generated: generated.map(Arc::new),
     })
 }
 

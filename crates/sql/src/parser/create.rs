@@ -1,12 +1,13 @@
 //! CREATE SOURCE, CREATE TABLE, CREATE [MATERIALIZED] VIEW, and the column list of the first two.
 
 use segue_types::{SqlState, UserError};
+use sqlparser::ast;
 use sqlparser::tokenizer::Token;
 
 use super::{cursor::Cursor, stage, types};
 use crate::{
-    Column, Columns, ConflictAction, CreateSource, CreateTable, CreateView, Emission, Mutability,
-    Name, Nullability, Offset, OnExisting, ParseError, Statement, Watermark,
+    Column, Columns, ConflictAction, CreateSource, CreateTable, CreateView, Emission, Foreign,
+    Mutability, Name, Nullability, Offset, OnExisting, ParseError, Statement, Watermark,
 };
 
 /// A CREATE of our own; `None` when it is sqlparser's.
@@ -228,7 +229,8 @@ fn column(cursor: &mut Cursor<'_>) -> Result<Element, ParseError> {
     let name = cursor.name()?;
     let ty = types::sql_type(cursor)?;
     let mut is_key = IsKey::No;
-    let mut column = Column { name, ty, nullability: Nullability::Nullable, default: None, offset };
+    let nullability = Nullability::Nullable;
+    let mut column = Column { name, ty, nullability, default: None, generated: None, offset };
     loop {
         let offset = cursor.offset();
         if is_key == IsKey::No && cursor.accept(&["PRIMARY", "KEY"]) {
@@ -237,6 +239,10 @@ fn column(cursor: &mut Cursor<'_>) -> Result<Element, ParseError> {
             column.nullability = Nullability::NotNull;
         } else if column.default.is_none() && cursor.accept(&["DEFAULT"]) {
             column.default = Some(cursor.foreign(|parser| parser.parse_expr())?);
+        } else if column.generated.is_none() && cursor.accept(&["AS"]) {
+            column.generated = Some(cursor.foreign(|parser| parser.parse_expr())?);
+        } else if column.generated.is_none() && cursor.is_words(&["GENERATED", "ALWAYS", "AS"]) {
+            column.generated = Some(always(cursor)?);
         } else if !cursor.accept(&["NULL"]) {
             break;
         }
@@ -245,14 +251,30 @@ fn column(cursor: &mut Cursor<'_>) -> Result<Element, ParseError> {
         ("UNIQUE", "UNIQUE constraints are not supported"),
         ("CHECK", "CHECK constraints are not supported"),
         ("REFERENCES", "FOREIGN KEY constraints are not supported"),
-        ("GENERATED", "generated columns are not supported"),
-        ("AS", "generated columns are not supported"),
+        ("GENERATED", "identity columns are not supported"),
         ("COLLATE", "COLLATE of a column is not supported"),
     ];
     match refused.iter().find(|(word, _)| cursor.is_word(0, word)) {
         Some((_, message)) => Err(unsupported(cursor, message)),
         None => Ok(Element::Column(column, is_key)),
     }
+}
+
+/// `GENERATED ALWAYS AS (expression) [STORED]`
+fn always(cursor: &mut Cursor<'_>) -> Result<Foreign<ast::Expr>, ParseError> {
+    if cursor.is_word(3, "IDENTITY") {
+        return Err(unsupported(cursor, "identity columns are not supported"));
+    }
+    cursor.expect(&["GENERATED", "ALWAYS", "AS"])?;
+    if cursor.peek(0) != &Token::LParen {
+        return Err(cursor.unexpected("an expression in parentheses"));
+    }
+    let expression = cursor.foreign(|parser| parser.parse_expr())?;
+    if cursor.is_word(0, "VIRTUAL") {
+        return Err(unsupported(cursor, "virtual generated columns are not supported"));
+    }
+    cursor.accept(&["STORED"]);
+    Ok(expression)
 }
 
 fn unsupported(cursor: &Cursor<'_>, message: &str) -> ParseError {
