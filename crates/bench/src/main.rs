@@ -16,6 +16,7 @@ mod join;
 mod kafka;
 mod lookup;
 mod measure;
+mod nexmark;
 mod restart;
 mod switch;
 mod views;
@@ -60,6 +61,7 @@ const BENCHES: &[(&str, Bench)] = &[
     ("aggregate", aggregate::bench),
     ("join", join::bench),
     ("views", views::bench),
+    ("nexmark", nexmark::bench),
     ("kafka", kafka::bench),
     ("capture", capture::bench),
     ("epoch", epoch::bench),

@@ -34,7 +34,8 @@ impl Relation {
     /// When time alone changes it next.
     fn due(&self) -> Option<i64> {
         self.clock_input()?;
-        if self.failed.is_some() { None } else { self.dataflow.due() }
+        let is_maintained = self.failed.is_none() && self.filling.is_none();
+        if is_maintained { self.dataflow.due() } else { None }
     }
 }
 

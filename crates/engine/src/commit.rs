@@ -96,6 +96,9 @@ impl Committer {
         for DroppedConsumer(consumer) in pending.dropped {
             commit.delete_consumer(consumer);
         }
+        for object in pending.dropped_states {
+            commit.drop_operator_state(object);
+        }
         for manifest in pending.captures {
             commit.publish_capture(manifest);
         }

@@ -31,7 +31,8 @@ pub struct EngineConfig {
     /// Raised when the server is asked to stop: statements end, but what they create is kept for the next start.
     pub stop: CancellationToken,
     pub memory: MemoryLimits,
-    /// How many threads maintain one table or view, where ALTER … SET PARALLELISM has not said otherwise.
+    /// How many threads maintain one table or view of which much changes, where ALTER … SET PARALLELISM has not said
+    /// otherwise.
     pub workers: NonZeroUsize,
 }
 

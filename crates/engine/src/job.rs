@@ -31,6 +31,8 @@ pub(crate) enum Phase {
     Capturing(Arc<crate::capture::Progress>),
     /// The external systems are asked how far they have come.
     Asking,
+    /// A view takes what the relations that it reads hold.
+    Filling,
     /// Consumers have to pass their targets.
     CatchingUp(BTreeMap<ConsumerId, Target>),
     /// The object is ready as soon as the open epoch is durable.

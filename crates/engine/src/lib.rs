@@ -21,6 +21,7 @@ mod consumer;
 mod ddl;
 mod dml;
 mod engine;
+mod filling;
 mod generated;
 mod greatest;
 mod inbox;

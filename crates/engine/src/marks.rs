@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{DataType, TimeUnit, TimestampMicrosecondType};
 use segue_coordinate::{Event, History, Reached, watermark};
-use segue_flow::{Delta, Mark, StepInput};
+use segue_flow::{Delta, Mark, StepError, StepInput};
 use segue_plan::watermark::{HistoryOrder, WatermarkPlan};
 use segue_types::{ConsumerId, ObjectId};
 
+use crate::clock::now_us;
 use crate::consumer::Consumer;
 use crate::relation::{Feed, Inputs, Relation};
 use crate::world::World;
@@ -69,8 +70,11 @@ impl World {
                 let Some(input) = subscriber.mark.filter(|_| subscriber.told < mark) else {
                     continue;
                 };
+                let relation = self.relations.get(&subscriber.object);
+                let Some(relation) = relation.filter(|relation| relation.filling.is_none()) else {
+                    continue;
+                };
                 subscriber.told = mark;
-                let Some(relation) = self.relations.get(&subscriber.object) else { continue };
                 inputs.entry(subscriber.object).or_default().push(relation.marked(input, mark));
             }
         }
@@ -86,7 +90,8 @@ impl World {
         let after = self.relations[&id].marks();
         let moved = after.iter().zip(before).filter(|(after, before)| after != before);
         for ((column, mark), _) in moved {
-            for (reader, reading) in self.relations.range(id..).skip(1) {
+            let readers = self.relations.range(id..).skip(1);
+            for (reader, reading) in readers.filter(|(_, reading)| reading.filling.is_none()) {
                 let told = reading.marks_from(id, *column);
                 let told = told.map(|input| reading.marked(input, *mark));
                 inputs.entry(*reader).or_default().extend(told);
@@ -95,8 +100,15 @@ impl World {
         inputs.retain(|_, rows| !rows.is_empty());
     }
 
-    /// What a new relation has to know of the watermarks of those that it reads.
-    pub(crate) fn marks_for(&self, id: ObjectId) -> Inputs {
+    /// Tells a relation that has just been filled the time, and how far the watermarks of those that it reads have come.
+    pub(crate) fn tell_marks(&mut self, id: ObjectId) -> Result<(), StepError> {
+        let mut marks = self.marks_for(id);
+        let relation = self.relations.get_mut(&id).expect("it was just filled");
+        marks.extend(relation.told_time(now_us()));
+        if marks.is_empty() { Ok(()) } else { relation.absorb(marks) }
+    }
+
+    fn marks_for(&self, id: ObjectId) -> Inputs {
         let relation = &self.relations[&id];
         let mut inputs = Inputs::new();
         for (input, feed) in relation.feeds.iter().enumerate() {

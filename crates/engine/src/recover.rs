@@ -22,11 +22,12 @@ use crate::api::Published;
 use crate::consumer::{Consumer, Subscriber, Workplace};
 use crate::ddl;
 use crate::engine::StartError;
+use crate::filling::Filling;
 use crate::inbox::Inbox;
 use crate::job::{Jobs, Phase};
 use crate::limits::Gate;
 use crate::memory::MemoryLimits;
-use crate::relation::Relation;
+use crate::relation::{Feed, Relation};
 use crate::source::{SourceRuntime, StageRuntime};
 use crate::world::{Pending, World, not_maintained};
 
@@ -80,7 +81,7 @@ pub(crate) fn restore(
     let all: Vec<Arc<Object>> = world.catalog.iter().map(Arc::clone).collect();
     for object in &all {
         restore_source(&mut world, object, registry, store, &captures)?;
-        if let Some(plan) = restore_relation(&mut world, object, store)? {
+        if let Some(plan) = restore_relation(&mut world, object, store, &states)? {
             plans.insert(object.id, plan);
         }
     }
@@ -163,29 +164,45 @@ fn restore_relation(
     world: &mut World,
     object: &Object,
     store: &Store,
+    states: &[(ConsumerId, ConsumerState)],
 ) -> Result<Option<ViewPlan>, StartError> {
     let (mut relation, plan) = match &object.kind {
-        ObjectKind::Table(_) => (ddl::table::relation(object, world.workers_of(object)), None),
+        ObjectKind::Table(_) => (ddl::table::relation(object, world.parallelism_of(object)), None),
         ObjectKind::MaterializedView => {
             let plan = plan_stored_view(&world.catalog, object)
                 .map_err(|error| failure(&object.name, &error))?;
             let feeds = ddl::view::feeds(object, &plan);
-            let workers = world.workers_of(object);
-            (Relation::new(object.id, plan.spec.clone(), feeds, workers), Some(plan))
+            let parallelism = world.parallelism_of(object);
+            (Relation::new(object.id, plan.spec.clone(), feeds, parallelism), Some(plan))
         }
         ObjectKind::Source(_) | ObjectKind::View => return Ok(None),
     };
     if object.state == ObjectState::Failed {
         let reason = object.failure.clone().unwrap_or_default();
         relation.failed = Some(not_maintained(object, &reason));
+    } else if is_unfilled(object, &relation, states) {
+        relation.filling = Some(Filling::Awaited);
+        world.pending.dropped_states.push(object.id);
     } else {
         let blobs = store.state_blobs(object.id)?;
-        let restored = relation.dataflow.restore(blobs);
-        restored.map_err(|error| failure(&object.name, &error))?;
+        relation.restore(blobs).map_err(|error| failure(&object.name, &error))?;
     }
     relation.dirty = false;
     world.relations.insert(object.id, relation);
     Ok(plan)
+}
+
+/// Whether a view had not taken all of what it reads when the server stopped. Its readings of sources begin in the epoch in
+/// which it is filled; one without is ready from that epoch on.
+fn is_unfilled(
+    object: &Object,
+    relation: &Relation,
+    states: &[(ConsumerId, ConsumerState)],
+) -> bool {
+    let reads = |id: ConsumerId| states.iter().any(|(consumer, _)| *consumer == id);
+    object.state == ObjectState::Creating
+        && relation.feeds.iter().any(|feed| matches!(feed, Feed::Relation { .. }))
+        && !object.consumers.iter().any(|consumer| reads(consumer.id))
 }
 
 fn plan_stored_view(catalog: &Catalog, object: &Object) -> Result<ViewPlan, UserError> {
@@ -195,7 +212,7 @@ fn plan_stored_view(catalog: &Catalog, object: &Object) -> Result<ViewPlan, User
     }
 }
 
-fn parse_definition(object: &Object) -> Result<Statement, UserError> {
+pub(crate) fn parse_definition(object: &Object) -> Result<Statement, UserError> {
     let mut statements = segue_sql::parse(&object.definition)?;
     match (statements.pop(), statements.is_empty()) {
         (Some(statement), true) => Ok(statement),

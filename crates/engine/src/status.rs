@@ -177,6 +177,7 @@ impl World {
         match &job.phase {
             Phase::Capturing(progress) => vec![self.capture_progress(object, progress)],
             Phase::Asking => vec![JobProgress::of("asking how far the sources have come")],
+            Phase::Filling => self.fill_progress(object).into_iter().collect(),
             Phase::CatchingUp(targets) => {
                 let consumers = targets
                     .iter()
@@ -187,6 +188,13 @@ impl World {
             }
             Phase::Finishing => vec![JobProgress::of("waiting for the last epoch")],
         }
+    }
+
+    fn fill_progress(&self, object: ObjectId) -> Option<JobProgress> {
+        let (rows, whole) = self.relations.get(&object)?.filling.as_ref()?.progress();
+        let what = "filling: taken".to_owned();
+        let whole = Some(whole).filter(|rows| *rows > 0);
+        Some(JobProgress { what, rows: Some(rows), whole, remark: None })
     }
 
     fn capture_progress(&self, object: ObjectId, progress: &Progress) -> JobProgress {
@@ -208,6 +216,7 @@ impl World {
             (Some(_), _) => "failed",
             (None, Phase::Capturing(_)) => "capturing",
             (None, Phase::Asking) => "asking",
+            (None, Phase::Filling) => "filling",
             (None, Phase::CatchingUp(_)) => "catching up",
             (None, Phase::Finishing) => "finishing",
         };

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use segue_catalog::{Catalog, Object, ObjectState};
 use segue_connect::Rejected;
 use segue_coordinate::Event;
-use segue_flow::Workers;
+use segue_flow::{StepInput, Workers};
 use segue_store::capture::Manifest;
 use segue_types::{
     ConsumerId, Epoch, Generation, ObjectId, SplitId, SqlState, StageIndex, UserError,
@@ -22,7 +22,7 @@ use crate::consumer::{Consumer, Stopped, Workplace};
 use crate::inbox::News;
 use crate::job::Jobs;
 use crate::memory::MemoryLimits;
-use crate::relation::{self, Feed, Inputs, Relation};
+use crate::relation::{self, Inputs, Parallelism, Relation};
 use crate::source::SourceRuntime;
 use crate::status::CheckpointStatus;
 
@@ -43,7 +43,7 @@ pub(crate) struct World {
     pub(crate) jobs: Jobs,
     pub(crate) pending: Pending,
     pub(crate) memory: MemoryLimits,
-    /// How many threads maintain a relation that has no number of its own.
+    /// How many threads maintain a relation that has no number of its own, once much comes.
     pub(crate) workers: Workers,
     pub(crate) published: Arc<Published>,
     pub(crate) workplace: Workplace,
@@ -65,6 +65,8 @@ pub(crate) struct Pending {
     pub(crate) objects: BTreeMap<ObjectId, ObjectWrite>,
     pub(crate) captures: Vec<Manifest>,
     pub(crate) dropped: Vec<DroppedConsumer>,
+    /// Objects whose operators' state goes.
+    pub(crate) dropped_states: Vec<ObjectId>,
     pub(crate) rejected: Vec<RejectedRecord>,
     pub(crate) when_durable: Vec<WhenDurable>,
     /// Rows consumed since the last seal.
@@ -102,21 +104,20 @@ impl World {
     }
 
     /// How many threads maintain an object's relation.
-    pub(crate) fn workers_of(&self, object: &Object) -> Workers {
+    pub(crate) fn parallelism_of(&self, object: &Object) -> Parallelism {
         let own = object.settings.parallelism.and_then(|count| NonZeroUsize::try_from(count).ok());
-        own.map_or(self.workers, |count| self.workers.with_count(count))
+        match own {
+            Some(count) => Parallelism::Fixed(self.workers.with_count(count)),
+            None => Parallelism::Adaptive(self.workers),
+        }
     }
 
     /// Gives a relation the workers that its object asks for, from the next seal on.
     pub(crate) fn set_workers(&mut self, id: ObjectId) {
-        let Some(workers) = self.catalog.get(id).map(|object| self.workers_of(object)) else {
-            return;
-        };
-        if let Some(relation) = self.relations.get_mut(&id)
-            && relation.workers != workers
-        {
-            relation.workers = workers;
-            relation.dirty = true;
+        let Some(object) = self.catalog.get(id) else { return };
+        let parallelism = self.parallelism_of(object);
+        if let Some(relation) = self.relations.get_mut(&id) {
+            relation.set_parallelism(parallelism);
         }
     }
 
@@ -134,6 +135,7 @@ impl World {
             // The store refuses to write anything of an object that is not there.
             self.pending.captures.retain(|manifest| manifest.object != *id);
             self.pending.rejected.retain(|rejected| rejected.source != *id);
+            self.pending.dropped_states.retain(|object| object != id);
             self.pending.objects.insert(*id, ObjectWrite::Delete);
         }
     }
@@ -143,22 +145,6 @@ impl World {
         let first = self.next_consumer.0;
         self.next_consumer = ConsumerId(first + n as u64);
         (first..self.next_consumer.0).map(ConsumerId).collect()
-    }
-
-    /// Gives a new relation everything that the relations it reads hold.
-    pub(crate) fn fill(&mut self, id: ObjectId) {
-        let feeds = self.relations[&id].feeds.clone();
-        let mut inputs = Inputs::new();
-        for (input, feed) in feeds.iter().enumerate() {
-            let Feed::Relation { object, projection } = feed else { continue };
-            let read = self.relations.get_mut(object).expect("the planner found it");
-            let version = read.dataflow.version();
-            let rows = relation::whole(&version, projection);
-            inputs.extend(rows.into_iter().map(|rows| (input, rows)));
-        }
-        inputs.extend(self.marks_for(id));
-        // Also without rows: a global aggregate has one row over no input.
-        self.run(BTreeMap::from([(id, inputs)]));
     }
 
     pub(crate) fn record_timing(&mut self, status: CheckpointStatus) {
@@ -209,12 +195,16 @@ impl World {
                     continue;
                 }
             };
-            for (reader, reading) in self.relations.range(id..).skip(1) {
+            for (reader, reading) in self.relations.range_mut(id..).skip(1) {
                 for (input, projection) in reading.inputs_from(id) {
-                    let rows = deltas.iter().map(|delta| {
-                        (input, segue_flow::StepInput::Delta(relation::project(delta, &projection)))
-                    });
-                    inputs.entry(*reader).or_default().extend(rows);
+                    let rows = deltas.iter().map(|delta| relation::project(delta, &projection));
+                    match &mut reading.filling {
+                        Some(filling) => rows.for_each(|rows| filling.fall_behind(input, rows)),
+                        None => {
+                            let rows = rows.map(|rows| (input, StepInput::Delta(rows)));
+                            inputs.entry(*reader).or_default().extend(rows);
+                        }
+                    }
                 }
             }
             if !marks.is_empty() {
@@ -224,7 +214,7 @@ impl World {
     }
 
     /// A defect, or state that does not fit the input.
-    fn relation_failed(&mut self, id: ObjectId, reason: &str) {
+    pub(crate) fn relation_failed(&mut self, id: ObjectId, reason: &str) {
         tracing::error!(object = %id, %reason, "a relation cannot be maintained any more");
         self.stop_maintaining(id, reason);
     }
@@ -252,6 +242,7 @@ impl World {
         !pending.objects.is_empty()
             || !pending.captures.is_empty()
             || !pending.dropped.is_empty()
+            || !pending.dropped_states.is_empty()
             || !pending.rejected.is_empty()
             || !pending.when_durable.is_empty()
             || self.relations.values().any(|relation| relation.dirty)

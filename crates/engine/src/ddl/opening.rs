@@ -41,6 +41,20 @@ pub(super) async fn open_all(
     Ok(openings)
 }
 
+/// The same, for as long as a system is away: nobody is there who could run the statement again.
+pub(super) async fn open_all_at_last(
+    engine: &Engine,
+    sources: &BTreeMap<usize, ObjectId>,
+) -> Result<BTreeMap<usize, Opening>, UserError> {
+    let mut backoff = Backoff::new();
+    loop {
+        match open_all(engine, sources).await {
+            Err(error) if error.state == SqlState::CONNECTION_FAILURE => backoff.wait().await,
+            answer => return answer,
+        }
+    }
+}
+
 /// Asks for one source.
 pub(crate) async fn open(source: Arc<SourceRuntime>) -> Result<Opening, UserError> {
     let target = target(&source).await?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use segue_catalog::{
     ConsumerRef, Object, ObjectKind, ObjectState, OnConflict, Settings, TableObject,
 };
-use segue_flow::{Conflict, Mark, Nulls, Resolution, Workers};
+use segue_flow::{Conflict, Mark, Nulls, Resolution};
 use segue_plan::stages::{TablePlan, plan_table};
 use segue_plan::watermark::{self, WatermarkPlan};
 use segue_sql::{CreateTable, Statement};
@@ -19,7 +19,7 @@ use crate::consumer::Subscriber;
 use crate::engine::Engine;
 use crate::job::Phase;
 use crate::meeting::NewReading;
-use crate::relation::{Feed, Relation};
+use crate::relation::{Feed, Parallelism, Relation};
 use crate::source::SourceRuntime;
 use crate::world::World;
 
@@ -95,7 +95,7 @@ fn set_up(
     source: Option<Arc<SourceRuntime>>,
 ) -> Result<(), UserError> {
     let id = object.id;
-    let relation = relation(&object, world.workers_of(&object));
+    let relation = relation(&object, world.parallelism_of(&object));
     world.put_object(object)?;
     world.relations.insert(id, relation);
     if let Some(source) = source {
@@ -106,7 +106,7 @@ fn set_up(
 }
 
 /// The dataflow of a table: whatever feeds it comes in at one input, in the order of its steps.
-pub(crate) fn relation(object: &Object, workers: Workers) -> Relation {
+pub(crate) fn relation(object: &Object, parallelism: Parallelism) -> Relation {
     let ObjectKind::Table(table) = &object.kind else { unreachable!("only tables are made here") };
     let resolve = |nulls| Conflict::Resolve(Resolution { nulls, versions: table.versions.clone() });
     let conflict = match table.on_conflict {
@@ -124,7 +124,7 @@ pub(crate) fn relation(object: &Object, workers: Workers) -> Relation {
         spec.watch(column);
         feeds.push(if is_staged { Feed::Consumer } else { Feed::OwnTimes { column, delay_us } });
     }
-    Relation::new(object.id, spec, feeds, workers)
+    Relation::new(object.id, spec, feeds, parallelism)
 }
 
 /// A table takes all columns of its stages.

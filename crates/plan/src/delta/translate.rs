@@ -63,6 +63,8 @@ struct Translator<'a> {
     notices: BTreeSet<String>,
     /// Inside how many right sides of temporal joins the translation is.
     looked_up: usize,
+    /// Nodes that more than one operator reads or will read.
+    shared: Vec<Node>,
     /// What stands for leaves of plans that are translated in parts, by their numbers.
     given: Vec<Output>,
     /// The watermarks of nodes that have any.
@@ -119,9 +121,16 @@ impl<'a> Translator<'a> {
     ) -> Result<Translator<'a>, UserError> {
         let (mut inputs, spec) = Inputs::collect(plan, provider)?;
         let times = inputs.take_times();
-        let notices = BTreeSet::new();
-        let given = Vec::new();
-        Ok(Translator { inputs, spec, notices, looked_up: 0, given, times, clock: None })
+        Ok(Translator {
+            inputs,
+            spec,
+            notices: BTreeSet::new(),
+            looked_up: 0,
+            shared: Vec::new(),
+            given: Vec::new(),
+            times,
+            clock: None,
+        })
     }
 }
 
@@ -241,7 +250,7 @@ impl Translator<'_> {
         else {
             return Ok((input, expressions));
         };
-        if !is_last || !picked.iter().all(is_column) {
+        if !is_last || self.shared.contains(&input) || !picked.iter().all(is_column) {
             return Ok((input, expressions));
         }
         let (below, picked) = (*below, picked.clone());
