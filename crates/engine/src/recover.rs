@@ -146,10 +146,12 @@ fn restore_source(
             handoff: planned.handoff,
             definition,
             capture,
+            generated: planned.generated,
             store: Arc::clone(store),
         }));
     }
-    Ok(Some(Arc::new(SourceRuntime { object: object.id, stages })))
+    let watermark = segue_plan::watermark::of(object);
+    Ok(Some(Arc::new(SourceRuntime { object: object.id, stages, watermark })))
 }
 
 /// What was dropped and not let go outside. What this version cannot read is told, and no reason not to start.

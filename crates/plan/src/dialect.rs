@@ -12,12 +12,15 @@ mod format;
 mod jsonb;
 mod operators;
 mod parse;
+mod sessions;
 mod sets;
 mod simple;
 mod syntax;
 mod text;
 mod value_error;
 mod windows;
+
+pub(crate) use windows::signed_micros as fixed_micros;
 mod zone;
 
 use std::sync::Arc;

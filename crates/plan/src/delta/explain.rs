@@ -4,11 +4,11 @@ use std::fmt::Write;
 
 use arrow::datatypes::SchemaRef;
 use segue_flow::{
-    AggregateSpec, Conflict, InputKind, JoinSpec, Node, NullKeys, OperatorSpec, TopNSpec,
+    AggregateSpec, Conflict, InputKind, JoinSpec, Node, NullKeys, OperatorSpec, Shown, TopNSpec,
 };
 
-use super::ViewPlan;
 use super::errors::type_name;
+use super::{MarkInput, ViewPlan};
 
 /// One line per operator, indented under its reader.
 pub fn explain(plan: &ViewPlan) -> String {
@@ -92,6 +92,7 @@ fn describe(
             let kept = match conflict {
                 Conflict::Overwrite => "newest",
                 Conflict::DoNothing => "first",
+                Conflict::Resolve(_) => "resolved",
             };
             let key = names(&plan.spec.inputs[*input].schema, key);
             format!("Normalise by ({key}); state: the {kept} row of each key")
@@ -118,12 +119,48 @@ fn describe(
         }
         OperatorSpec::TopN { input, top, .. } => top_text(plan, *input, top),
         OperatorSpec::Constant { rows } => format!("Constant, {} rows", rows.num_rows()),
+        OperatorSpec::WindowedAggregate { input, keys, aggregates, window, .. } => {
+            let name = plan.spec.schema_of(*input).field(keys[*window]).name().clone();
+            let text = aggregate_text(plan, *input, keys, aggregates);
+            format!("{text} until the watermark passes {name}")
+        }
+        OperatorSpec::Watermark { .. } => "Watermark".to_owned(),
+        OperatorSpec::LeastWatermark { .. } => "Least watermark".to_owned(),
+        OperatorSpec::DropLate { input, column, .. } => {
+            format!("DropLate by {}", names(&plan.spec.schema_of(*input), &[*column]))
+        }
+        OperatorSpec::Withhold { input, column, .. } => {
+            let name = names(&plan.spec.schema_of(*input), &[*column]);
+            format!("EmitOnWindowClose by {name}; state: rows that the watermark has not passed")
+        }
+        OperatorSpec::Temporal { input, column, shown, .. } => {
+            let name = names(&plan.spec.schema_of(*input), &[*column]);
+            match shown {
+                Shown::From => format!("Temporal from {name} on; state: rows that will come"),
+                Shown::Until => format!("Temporal until {name}; state: rows that will go"),
+            }
+        }
         OperatorSpec::Unnest { input, lists, .. } => {
             format!("Unnest {}", names(&plan.spec.schema_of(*input), lists))
         }
     };
     line(text, depth, &noted(content, note(Place::Operator(place))));
-    operator.inputs().into_iter().for_each(|input| describe(plan, input, depth + 1, note, text));
+    let mut inputs = operator.inputs();
+    if is_of_time(operator) {
+        // How its marks come about is said by the columns' names.
+        inputs.truncate(1);
+    }
+    inputs.into_iter().for_each(|input| describe(plan, input, depth + 1, note, text));
+}
+
+fn is_of_time(operator: &OperatorSpec) -> bool {
+    matches!(
+        operator,
+        OperatorSpec::DropLate { .. }
+            | OperatorSpec::Withhold { .. }
+            | OperatorSpec::WindowedAggregate { .. }
+            | OperatorSpec::Temporal { .. }
+    )
 }
 
 fn top_text(plan: &ViewPlan, input: Node, top: &TopNSpec) -> String {
@@ -170,7 +207,24 @@ fn input_text(plan: &ViewPlan, input: usize) -> String {
         InputKind::ByKey => "by key",
     };
     let all = (0..spec.schema.fields().len()).collect::<Vec<_>>();
-    format!("Input {} ({}) {kind}", plan.inputs[input].name, names(&spec.schema, &all))
+    match input.checked_sub(plan.inputs.len()) {
+        None => format!("Input {} ({}) {kind}", plan.inputs[input].name, names(&spec.schema, &all)),
+        Some(mark) => mark_text(plan, plan.marks[mark]),
+    }
+}
+
+fn mark_text(plan: &ViewPlan, mark: MarkInput) -> String {
+    match mark {
+        MarkInput::Clock => "Clock".to_owned(),
+        MarkInput::Watermark { object, column } => {
+            let read = plan.inputs.iter().position(|read| read.object == object);
+            let read = read.expect("a watermark is of what is read");
+            let place = plan.inputs[read].projection.iter().position(|other| *other == column);
+            let place = place.expect("a watermark is of a column that is read");
+            let name = plan.spec.inputs[read].schema.field(place).name().clone();
+            format!("Marks of {}.{name}", plan.inputs[read].name)
+        }
+    }
 }
 
 fn aggregate_text(

@@ -3,6 +3,8 @@
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
 use segue_types::UserError;
+
+use super::clock;
 use sqlparser::ast::{Query, SetExpr, SetOperator, SetQuantifier};
 
 const TIME_FUNCTIONS: &[&str] =
@@ -67,6 +69,9 @@ fn stop_if(found: bool) -> TreeNodeRecursion {
 }
 
 fn expression_refusal(expression: &Expr) -> Option<UserError> {
+    if clock::is(expression) {
+        return None;
+    }
     let Expr::ScalarFunction(call) = expression else { return None };
     let name = call.func.name();
     let by_time = TIME_FUNCTIONS.contains(&name);
