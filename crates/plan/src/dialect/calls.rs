@@ -1,9 +1,9 @@
 //! Operators and functions that DataFusion does not have, or has under another name, as calls of those that it has.
 
 use sqlparser::ast::{
-    AccessExpr, ArrayElemTypeDef, BinaryOperator, DataType, Expr, Function, FunctionArg,
-    FunctionArgExpr, FunctionArguments, Ident, SetExpr, Subscript, TableFactor, TimezoneInfo,
-    UnaryOperator, Value,
+    AccessExpr, ArrayElemTypeDef, BinaryOperator, DataType, DuplicateTreatment, Expr, Function,
+    FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments, Ident, OrderByExpr,
+    OrderByOptions, SetExpr, Subscript, TableFactor, TimezoneInfo, UnaryOperator, Value,
 };
 
 use super::syntax::{call, cast_to, query};
@@ -12,6 +12,12 @@ use super::syntax::{call, cast_to, query};
 pub(super) fn operator(expr: &Expr) -> Option<Expr> {
     match expr {
         Expr::UnaryOp { op, expr } => unary(*op, expr),
+        Expr::AnyOp { left, compare_op, right, .. } => {
+            super::quantified::any(left, compare_op, right)
+        }
+        Expr::AllOp { left, compare_op, right } => {
+            super::quantified::all(left, compare_op, right)
+        }
         Expr::BinaryOp { left, op, right } => {
             let (left, right) = (left.as_ref().clone(), right.as_ref().clone());
             binary(op, left, right)
@@ -69,11 +75,21 @@ fn binary(op: &BinaryOperator, left: Expr, right: Expr) -> Option<Expr> {
         BinaryOperator::HashArrow => "jsonb_get_path",
         BinaryOperator::HashLongArrow => "jsonb_get_path_text",
         BinaryOperator::Question => "jsonb_exists",
+        BinaryOperator::QuestionPipe => "jsonb_exists_any",
+        BinaryOperator::QuestionAnd => "jsonb_exists_all",
+        BinaryOperator::HashMinus => "jsonb_delete_path",
         BinaryOperator::PGStartsWith => "starts_with",
         BinaryOperator::PGOverlap => "array_has_any",
         _ => return None,
     };
-    let is_path = matches!(op, BinaryOperator::HashArrow | BinaryOperator::HashLongArrow);
+    let is_path = matches!(
+        op,
+        BinaryOperator::HashArrow
+            | BinaryOperator::HashLongArrow
+            | BinaryOperator::HashMinus
+            | BinaryOperator::QuestionPipe
+            | BinaryOperator::QuestionAnd
+    );
     let right = if is_path {
         let texts = ArrayElemTypeDef::SquareBracket(Box::new(DataType::Text), None);
         cast_to(right, DataType::Array(texts))
@@ -87,9 +103,13 @@ fn binary(op: &BinaryOperator, left: Expr, right: Expr) -> Option<Expr> {
 const NAMES: &[(&str, &str)] = &[
     ("approx_count_distinct", "approx_distinct"),
     ("ceiling", "ceil"),
+    ("every", "bool_and"),
     ("gen_random_uuid", "uuid"),
     ("jsonb_extract_path", "jsonb_path"),
     ("jsonb_extract_path_text", "jsonb_path_text"),
+    ("json_agg", "jsonb_agg"),
+    ("json_object_agg", "jsonb_object_agg"),
+    ("variance", "var_samp"),
 ];
 
 /// What a call stands for.
@@ -99,6 +119,9 @@ pub(super) fn function(function: &Function) -> Option<Expr> {
         return (name == "array").then(|| array_of((**rows).clone()));
     }
     let arguments = arguments(function)?;
+    if let Some(ordered) = distinct_in_order(function, &name, &arguments) {
+        return Some(ordered);
+    }
     match (name.as_str(), arguments.as_slice()) {
         ("to_timestamp", [text, pattern]) => {
             Some(call(super::parse::TO_TIMESTAMP, vec![text.clone(), pattern.clone()]))
@@ -119,6 +142,24 @@ pub(super) fn function(function: &Function) -> Option<Expr> {
             Some(Expr::Function(renamed))
         }
     }
+}
+
+/// PostgreSQL finds distinct values by sorting them, and so gathers them in order.
+fn distinct_in_order(function: &Function, name: &str, arguments: &[Expr]) -> Option<Expr> {
+    if !matches!(name, "array_agg" | "string_agg" | "jsonb_agg") || function.over.is_some() {
+        return None;
+    }
+    let FunctionArguments::List(list) = &function.args else { return None };
+    if list.duplicate_treatment != Some(DuplicateTreatment::Distinct) || !list.clauses.is_empty() {
+        return None;
+    }
+    let options = OrderByOptions { asc: None, nulls_first: None };
+    let by = OrderByExpr { expr: arguments.first()?.clone(), options, with_fill: None };
+    let mut ordered = function.clone();
+    if let FunctionArguments::List(list) = &mut ordered.args {
+        list.clauses.push(FunctionArgumentClause::OrderBy(vec![by]));
+    }
+    Some(Expr::Function(ordered))
 }
 
 /// The plain arguments of a call; `None` when it has any others.

@@ -1,5 +1,7 @@
 //! Operators that DataFusion types or computes otherwise: date ± interval is a timestamp, intervals can be multiplied,
-//! division of fractions by zero is an error, and so is a constant that overflows.
+//! division of fractions by zero is an error, and so is a constant that overflows; `||`, `-`, `@>` and `<@` of jsonb.
+
+mod jsonb;
 
 use std::sync::Arc;
 
@@ -37,6 +39,9 @@ impl ExprPlanner for Operators {
             return Ok(PlannerResult::Original(expr));
         };
         check_constant(&expr)?;
+        if let Some(call) = jsonb::call(&expr, schema) {
+            return Ok(PlannerResult::Planned(call));
+        }
         Ok(match (&expr.op, &left, &right) {
             (
                 BinaryOperator::Plus | BinaryOperator::Minus,

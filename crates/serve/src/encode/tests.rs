@@ -12,7 +12,7 @@ use arrow::datatypes::{DataType, Field, Int32Type, IntervalMonthDayNano, Schema,
 use bytes::BytesMut;
 use segue_types::SqlType;
 
-use super::{Column, Format, Rows, Style, Zone, to_text};
+use super::{Column, Format, Forms, Rows, Style, Zone, to_text};
 
 #[expect(clippy::needless_pass_by_value, reason = "each test makes its array in the call")]
 fn text(field: &Field, array: ArrayRef) -> Vec<String> {
@@ -21,7 +21,7 @@ fn text(field: &Field, array: ArrayRef) -> Vec<String> {
 
 fn text_in(zone: Zone, field: &Field, array: &ArrayRef) -> Vec<String> {
     let column = Column::new(field, array).expect("it can be shown");
-    let style = Style { zone };
+    let style = Style { zone, ..Style::default() };
     (0..array.len())
         .map(|row| to_text(&column, row, &style).unwrap_or_else(|| "NULL".to_owned()))
         .collect()
@@ -125,6 +125,20 @@ fn times_are_printed_in_iso_style_and_in_the_zone_of_the_session() {
     assert_eq!(text(&field, Arc::clone(&zoned))[1], "2024-02-29 00:00:00.5+00");
     let kolkata = Zone::parse("Asia/Kolkata").expect("a zone");
     assert_eq!(text_in(kolkata, &field, &zoned)[1], "2024-02-29 05:30:00.5+05:30");
+}
+
+#[test]
+fn a_session_may_have_risingwaves_forms() {
+    let style = Style { forms: Forms::RisingWave, ..Style::default() };
+    let shown = |ty: &SqlType, array: ArrayRef| {
+        let column = Column::new(&ty.field("c", true), &array).expect("it can be shown");
+        to_text(&column, 0, &style).expect("it is not NULL")
+    };
+    let numeric = Decimal128Array::from(vec![71_025_000]).with_data_type(DataType::Decimal128(38, 5));
+    let ty = SqlType::Numeric { precision: 38, scale: 5 };
+    assert_eq!(shown(&ty, Arc::new(numeric)), "710.25");
+    let moment = TimestampMicrosecondArray::from(vec![0]).with_timezone("+00:00");
+    assert_eq!(shown(&SqlType::Timestamptz, Arc::new(moment)), "1970-01-01 00:00:00+00:00");
 }
 
 #[test]

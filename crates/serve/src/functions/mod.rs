@@ -48,6 +48,9 @@ pub(crate) fn register_shared(state: &mut SessionState) {
     for function in segue_plan::dialect::functions() {
         state.register_udf(function).expect("a session's registry takes every function");
     }
+    for function in segue_plan::dialect::aggregates() {
+        state.register_udaf(function).expect("a session's registry takes every function");
+    }
     for function in aggregates::functions() {
         state.register_udaf(Arc::new(function)).expect("a session's registry takes every function");
     }

@@ -8,8 +8,8 @@ use std::sync::LazyLock;
 
 use datafusion_pg_catalog::sql::PostgresCompatibilityParser;
 use datafusion_pg_catalog::sql::rules::{
-    CurrentUserVariableToSessionUserFunctionCall, RewriteArrayAnyAllOperation,
-    RewritePgCatalogOperator, SqlStatementRewriteRule, StripCallableQualifier, StripCollate,
+    CurrentUserVariableToSessionUserFunctionCall, RewritePgCatalogOperator,
+    SqlStatementRewriteRule, StripCallableQualifier, StripCollate,
 };
 use sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
@@ -28,8 +28,7 @@ pub(crate) fn mentions_catalog(text: &str) -> bool {
 
 /// A user's query as DataFusion reads it.
 pub(crate) fn for_query(statement: Statement) -> Statement {
-    let rules: [&dyn SqlStatementRewriteRule; 5] = [
-        &RewriteArrayAnyAllOperation,
+    let rules: [&dyn SqlStatementRewriteRule; 4] = [
         &StripCallableQualifier,
         &CurrentUserVariableToSessionUserFunctionCall,
         &StripCollate,
@@ -37,49 +36,11 @@ pub(crate) fn for_query(statement: Statement) -> Statement {
     ];
     let mut statement = rules.iter().fold(statement, |statement, rule| rule.rewrite(statement));
     segue_plan::dialect::rewrite(&mut statement);
-    let _: ControlFlow<()> = VisitMut::visit(&mut statement, &mut Columns);
     let _: ControlFlow<()> = visit_expressions_mut(&mut statement, |expr| {
         processing_time(expr);
         ControlFlow::Continue(())
     });
     statement
-}
-
-/// `EXISTS (query)` among the columns is a count that is not zero: DataFusion answers it in conditions alone.
-struct Columns;
-
-impl VisitorMut for Columns {
-    type Break = ();
-
-    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        for item in &mut select.projection {
-            if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
-                let _: ControlFlow<()> = visit_expressions_mut(expr, |part| {
-                    counted(part);
-                    ControlFlow::Continue(())
-                });
-            }
-        }
-        ControlFlow::Continue(())
-    }
-}
-
-fn counted(expr: &mut Expr) {
-    let Expr::Exists { subquery, negated } = expr else { return };
-    let text = if *negated {
-        "SELECT count(*) = 0 FROM t AS e"
-    } else {
-        "SELECT count(*) > 0 FROM t AS e"
-    };
-    let mut count = segue_sql::parse_query(text).expect("our own text is a query").tree;
-    if let SetExpr::Select(select) = count.body.as_mut()
-        && let [from] = select.from.as_mut_slice()
-        && let TableFactor::Table { alias, .. } = &from.relation
-    {
-        let (alias, subquery) = (alias.clone(), subquery.clone());
-        from.relation = TableFactor::Derived { lateral: false, subquery, alias, sample: None };
-    }
-    *expr = Expr::Subquery(count);
 }
 
 /// `proctime()` of a SELECT is the time of the statement.
