@@ -9,6 +9,7 @@
 mod bytes;
 mod calls;
 mod cast;
+mod concat;
 mod format;
 mod gathered;
 mod general;
@@ -37,6 +38,7 @@ use datafusion::logical_expr::{LogicalPlan, ScalarUDF};
 use datafusion::optimizer::AnalyzerRule;
 use segue_types::SqlType;
 
+pub use crate::delta::sum_of_reals;
 pub use cast::Casts;
 pub use gathered::aggregates;
 pub use operators::Operators;
@@ -47,7 +49,7 @@ pub use value_error::value_error;
 pub fn functions() -> Vec<Arc<ScalarUDF>> {
     let ours = bytes::functions().into_iter().chain(jsonb::functions());
     let ours = ours.chain(items::functions()).chain(regexp::functions());
-    let ours = ours.chain(quantified::functions());
+    let ours = ours.chain(quantified::functions()).chain(concat::functions());
     let mut functions = vec![
         Arc::new(cast::function(SqlType::Uuid)),
         Arc::new(cast::function(SqlType::Jsonb)),

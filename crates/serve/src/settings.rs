@@ -69,7 +69,12 @@ pub(crate) const KNOWN: &[Known] = &[
     known("timezone", "UTC", Kind::Text, "Time zone in which timestamptz is printed."),
     known("transaction_isolation", "read committed", Kind::Text, "Accepted, no effect."),
     known("transaction_read_only", "off", Kind::Boolean, "Accepted, no effect."),
-    known("value_forms", "auto", Kind::Text, "Text forms: postgresql, risingwave, or by rw_ settings."),
+    known(
+        "value_forms",
+        "auto",
+        Kind::Text,
+        "Text forms: postgresql, risingwave, or by rw_ settings.",
+    ),
 ];
 
 /// RisingWave's session settings that carry none of its prefixes.

@@ -31,6 +31,7 @@ use segue_types::{ObjectId, SqlState, UserError};
 use sqlparser::ast::{Distinct, Query, SetExpr, Statement};
 
 pub use explain::explain;
+pub use functions::sum_of_reals;
 
 use provider::CatalogProvider;
 

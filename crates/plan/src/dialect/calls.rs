@@ -2,8 +2,9 @@
 
 use sqlparser::ast::{
     AccessExpr, ArrayElemTypeDef, BinaryOperator, DataType, DuplicateTreatment, Expr, Function,
-    FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments, Ident, OrderByExpr,
-    OrderByOptions, SetExpr, Subscript, TableFactor, TimezoneInfo, UnaryOperator, Value,
+    FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments, GroupByExpr, Ident,
+    OrderBy, OrderByExpr, OrderByKind, OrderByOptions, Query, SelectItem, SetExpr, Subscript,
+    TableFactor, TimezoneInfo, UnaryOperator, Value,
 };
 
 use super::syntax::{call, cast_to, query};
@@ -12,12 +13,14 @@ use super::syntax::{call, cast_to, query};
 pub(super) fn operator(expr: &Expr) -> Option<Expr> {
     match expr {
         Expr::UnaryOp { op, expr } => unary(*op, expr),
+        Expr::InSubquery { expr, subquery, negated: false } => match expr.as_ref() {
+            Expr::Tuple(values) => row_in(values, subquery),
+            _ => None,
+        },
         Expr::AnyOp { left, compare_op, right, .. } => {
             super::quantified::any(left, compare_op, right)
         }
-        Expr::AllOp { left, compare_op, right } => {
-            super::quantified::all(left, compare_op, right)
-        }
+        Expr::AllOp { left, compare_op, right } => super::quantified::all(left, compare_op, right),
         Expr::BinaryOp { left, op, right } => {
             let (left, right) = (left.as_ref().clone(), right.as_ref().clone());
             binary(op, left, right)
@@ -41,6 +44,16 @@ pub(super) fn operator(expr: &Expr) -> Option<Expr> {
         }
         _ => None,
     }
+}
+
+/// `(a, b) IN (query)` is the question whether a row of the query has these values.
+fn row_in(values: &[Expr], query: &Query) -> Option<Expr> {
+    let names = (0..values.len()).map(|place| format!("\"in {place}\"")).collect::<Vec<_>>();
+    let equal = names.iter().zip(values).map(|(name, value)| format!("{name} = ({value})"));
+    let equal = equal.collect::<Vec<_>>().join(" AND ");
+    let text = format!("SELECT 1 FROM ({query}) AS \"in\" ({}) WHERE {equal}", names.join(", "));
+    let subquery = segue_sql::parse_query(&text).ok()?.tree;
+    Some(Expr::Exists { subquery, negated: false })
 }
 
 fn is_text(expr: &Expr) -> bool {
@@ -99,6 +112,44 @@ fn binary(op: &BinaryOperator, left: Expr, right: Expr) -> Option<Expr> {
     Some(call(name, vec![left, right]))
 }
 
+/// The one column of a plain query gathered where it stands, so that a query around it is seen.
+fn gather(query: &mut Query) -> Option<()> {
+    if query.with.is_some() || query.limit_clause.is_some() || query.fetch.is_some() {
+        return None;
+    }
+    let SetExpr::Select(select) = query.body.as_mut() else { return None };
+    let is_plain = select.distinct.is_none()
+        && select.having.is_none()
+        && matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if keys.is_empty());
+    let [SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. }] =
+        select.projection.as_slice()
+    else {
+        return None;
+    };
+    // A call may be an aggregate or a set, and then there is more to do.
+    if !is_plain || !matches!(value, Expr::Identifier(_) | Expr::CompoundIdentifier(_)) {
+        return None;
+    }
+    let mut gathered = call("array_agg", vec![value.clone()]);
+    match &query.order_by {
+        None => {}
+        Some(OrderBy { kind: OrderByKind::Expressions(order), .. }) => {
+            if order.iter().any(|by| matches!(by.expr, Expr::Value(_))) {
+                return None;
+            }
+            if let Expr::Function(function) = &mut gathered
+                && let FunctionArguments::List(list) = &mut function.args
+            {
+                list.clauses.push(FunctionArgumentClause::OrderBy(order.clone()));
+            }
+        }
+        Some(_) => return None,
+    }
+    select.projection = vec![SelectItem::UnnamedExpr(gathered)];
+    query.order_by = None;
+    Some(())
+}
+
 /// DataFusion's name of a function that is there under another one.
 const NAMES: &[(&str, &str)] = &[
     ("approx_count_distinct", "approx_distinct"),
@@ -129,6 +180,29 @@ pub(super) fn function(function: &Function) -> Option<Expr> {
         ("to_date", [text, pattern]) => {
             let moment = call(super::parse::TO_TIMESTAMP, vec![text.clone(), pattern.clone()]);
             Some(cast_to(moment, DataType::Date))
+        }
+        ("timezone", [zone, moment]) => {
+            Some(call(super::zone::AT_TIME_ZONE, vec![moment.clone(), zone.clone()]))
+        }
+        ("array_cat" | "array_append" | "array_prepend", [_, _]) => {
+            Some(call(super::concat::CONCAT, arguments))
+        }
+        // PostgreSQL has no length for a list of nothing.
+        ("array_length", [_, _]) => {
+            let length = Expr::Function(function.clone());
+            Some(call("nullif", vec![length, Expr::value(Value::Number("0".to_owned(), false))]))
+        }
+        ("div", [dividend, divisor]) => {
+            let numeric = |expr: &Expr| {
+                let none = sqlparser::ast::ExactNumberInfo::None;
+                Box::new(cast_to(expr.clone(), DataType::Numeric(none)))
+            };
+            let quotient = Expr::BinaryOp {
+                left: numeric(dividend),
+                op: BinaryOperator::Divide,
+                right: numeric(divisor),
+            };
+            Some(call("trunc", vec![quotient]))
         }
         ("date_trunc", [unit, moment, zone]) => {
             let local = call(super::zone::AT_TIME_ZONE, vec![moment.clone(), zone.clone()]);
@@ -173,7 +247,10 @@ pub(super) fn arguments(function: &Function) -> Option<Vec<Expr>> {
 }
 
 /// `ARRAY(query)` gathers the one column of the query, in its order.
-fn array_of(rows: sqlparser::ast::Query) -> Expr {
+fn array_of(mut rows: Query) -> Expr {
+    if gather(&mut rows).is_some() {
+        return Expr::Subquery(Box::new(rows));
+    }
     let mut gathered = query("SELECT array_agg(e) FROM t AS r(e)");
     if let SetExpr::Select(select) = gathered.body.as_mut()
         && let [from] = select.from.as_mut_slice()

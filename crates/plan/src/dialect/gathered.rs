@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Float64Array, StringArray, UInt32Array};
-use arrow::compute::{SortOptions, concat, is_not_null, filter, sort, take};
+use arrow::compute::{SortOptions, concat, filter, is_not_null, sort, take};
 use arrow::datatypes::{DataType, Field, FieldRef, Float64Type};
 use arrow::row::{RowConverter, SortField};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
@@ -144,7 +144,8 @@ impl AggregateUDFImpl for Gathering {
                 fields.push(order.expr.return_field(args.schema)?);
             }
         }
-        let (result, batches) = (args.return_field.data_type().clone(), vec![Vec::new(); fields.len()]);
+        let (result, batches) =
+            (args.return_field.data_type().clone(), vec![Vec::new(); fields.len()]);
         let copies = if args.is_distinct { Copies::First } else { Copies::All };
         Ok(Box::new(Gathered { kind: self.kind, fields, result, order, copies, batches }))
     }
@@ -159,6 +160,14 @@ impl AggregateUDFImpl for Gathering {
             Kind::JsonArray | Kind::JsonObject => AggregateOrderSensitivity::SoftRequirement,
             _ => AggregateOrderSensitivity::Insensitive,
         }
+    }
+
+    /// Ordered input is no better than any other: what is gathered is sorted.
+    fn with_beneficial_ordering(
+        self: Arc<Self>,
+        _: bool,
+    ) -> Result<Option<Arc<dyn AggregateUDFImpl>>> {
+        Ok(Some(self))
     }
 
     fn default_value(&self, data_type: &DataType) -> Result<ScalarValue> {

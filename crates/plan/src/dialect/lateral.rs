@@ -7,9 +7,9 @@
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchemaRef, Result, ScalarValue};
+use datafusion::common::{Column, DFSchemaRef, Result, ScalarValue, UnnestOptions};
 use datafusion::logical_expr::{
-    Expr, Filter, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Projection,
+    Expr, Filter, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Projection, Unnest,
 };
 
 use super::items;
@@ -39,15 +39,16 @@ fn joined(join: Join) -> Result<Transformed<LogicalPlan>> {
     let columns = columns.map(|(column, name)| Expr::Column(column).alias(name)).collect();
     let left = Projection::try_new(columns, Arc::clone(&join.left))?;
     let over = Over { left: LogicalPlan::Projection(left), outer: &outer, names: &names, keeps };
-    let Some(plan) = over.plan(&join.right)? else {
+    let Some(chain) = over.chain(&join.right)? else {
         return Ok(Transformed::no(LogicalPlan::Join(join)));
     };
-    let mut columns = plan.schema().columns().into_iter().map(Expr::Column).collect::<Vec<_>>();
-    for (column, (qualifier, field)) in columns.iter_mut().zip(outer.iter()) {
-        let named = std::mem::take(column).alias_qualified(qualifier.cloned(), field.name());
-        *column = named;
-    }
-    let plan = LogicalPlan::Projection(Projection::try_new(columns, Arc::new(plan))?);
+    let relation = names.iter().map(|name| Expr::Column(Column::new_unqualified(name)));
+    let values = relation.chain(chain.values).zip(outer.iter().chain(join.right.schema().iter()));
+    let columns = values.map(|(value, (qualifier, field))| {
+        value.unalias().alias_qualified(qualifier.cloned(), field.name())
+    });
+    let plan = Projection::try_new(columns.collect(), Arc::new(chain.plan))?;
+    let plan = LogicalPlan::Projection(plan);
     Ok(Transformed::yes(match filter {
         Some(filter) => LogicalPlan::Filter(Filter::try_new(filter, Arc::new(plan))?),
         None => plan,
@@ -67,7 +68,7 @@ fn has_outer_columns(plan: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-/// A chain of nodes over one row, to be put over another relation instead.
+/// What a chain of nodes over one row becomes over another relation.
 struct Over<'a> {
     /// The relation, under names that nothing else has.
     left: LogicalPlan,
@@ -77,88 +78,99 @@ struct Over<'a> {
     keeps: bool,
 }
 
+/// A chain that was put over the relation.
+struct Chain {
+    plan: LogicalPlan,
+    /// The columns of the chain's last node, as expressions over the plan.
+    values: Vec<Expr>,
+}
+
 impl Over<'_> {
-    /// The relation's columns, then those of `plan`. `None` when it is no such chain.
-    fn plan(&self, plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
-        Ok(match plan {
-            LogicalPlan::EmptyRelation(empty) if empty.produce_one_row => Some(self.left.clone()),
-            LogicalPlan::Subquery(subquery) => self.plan(&subquery.subquery)?,
-            LogicalPlan::Projection(projection) => match self.plan(&projection.input)? {
-                Some(input) => {
-                    let columns = projection.expr.iter().zip(projection.schema.iter()).map(
-                        |(expr, (qualifier, field))| {
-                            let expr = self.inner(expr.clone().unalias())?;
-                            Ok(expr.alias_qualified(qualifier.cloned(), field.name()))
-                        },
-                    );
-                    Some(self.project(columns.collect::<Result<_>>()?, input)?)
+    /// `None` when `node` does not end such a chain.
+    fn chain(&self, node: &LogicalPlan) -> Result<Option<Chain>> {
+        Ok(match node {
+            LogicalPlan::EmptyRelation(empty) if empty.produce_one_row => {
+                Some(Chain { plan: self.left.clone(), values: Vec::new() })
+            }
+            LogicalPlan::Subquery(subquery) => self.chain(&subquery.subquery)?,
+            LogicalPlan::SubqueryAlias(alias) => self.chain(&alias.input)?,
+            LogicalPlan::Projection(projection) => match self.chain(&projection.input)? {
+                Some(chain) => {
+                    let values = projection.expr.iter().map(|expr| {
+                        self.inner(expr.clone().unalias(), projection.input.schema(), &chain)
+                    });
+                    let values = values.collect::<Result<_>>()?;
+                    Some(Chain { plan: chain.plan, values })
                 }
                 None => None,
             },
-            LogicalPlan::SubqueryAlias(alias) => match self.plan(&alias.input)? {
-                Some(input) => {
-                    let own = input.schema().columns().split_off(self.names.len());
-                    let columns = own.into_iter().zip(alias.schema.iter()).map(
-                        |(column, (qualifier, field))| {
-                            Expr::Column(column).alias_qualified(qualifier.cloned(), field.name())
-                        },
-                    );
-                    Some(self.project(columns.collect(), input)?)
+            LogicalPlan::Filter(filter) if !self.keeps => match self.chain(&filter.input)? {
+                Some(chain) => {
+                    let schema = filter.input.schema();
+                    let predicate = self.inner(filter.predicate.clone(), schema, &chain)?;
+                    let filter = Filter::try_new(predicate, Arc::new(chain.plan))?;
+                    Some(Chain { plan: LogicalPlan::Filter(filter), values: chain.values })
                 }
                 None => None,
             },
-            LogicalPlan::Filter(filter) if !self.keeps => match self.plan(&filter.input)? {
-                Some(input) => {
-                    let predicate = self.inner(filter.predicate.clone())?;
-                    Some(LogicalPlan::Filter(Filter::try_new(predicate, Arc::new(input))?))
-                }
-                None => None,
-            },
-            LogicalPlan::Unnest(unnest) => match self.plan(&unnest.input)? {
-                Some(input) => {
-                    let lists = &unnest.exec_columns;
-                    let input = if self.keeps { self.filled(input, lists)? } else { input };
-                    let plan = LogicalPlanBuilder::from(input)
-                        .unnest_columns_with_options(lists.clone(), unnest.options.clone())?;
-                    Some(plan.build()?)
-                }
+            LogicalPlan::Unnest(unnest) if is_plain(unnest) => match self.chain(&unnest.input)? {
+                Some(chain) => Some(self.unnested(unnest, chain)?),
                 None => None,
             },
             _ => None,
         })
     }
 
-    /// The relation's columns and these.
-    fn project(&self, columns: Vec<Expr>, input: LogicalPlan) -> Result<LogicalPlan> {
-        let relation = self.names.iter().map(|name| Expr::Column(Column::new_unqualified(name)));
-        let columns = relation.chain(columns).collect();
-        Ok(LogicalPlan::Projection(Projection::try_new(columns, Arc::new(input))?))
-    }
-
-    /// The expression with the outer columns in the place of references to them.
-    fn inner(&self, expr: Expr) -> Result<Expr> {
-        let replaced = expr.transform_up(|part| {
-            if let Expr::OuterReferenceColumn(_, column) = &part
-                && let Some(place) = self.outer.maybe_index_of_column(column)
-            {
-                let column = Column::new_unqualified(&self.names[place]);
-                return Ok(Transformed::yes(Expr::Column(column)));
-            }
-            Ok(Transformed::no(part))
+    /// The expression over the plan of a chain, of which it named columns, and of the relation.
+    fn inner(&self, expr: Expr, schema: &DFSchemaRef, chain: &Chain) -> Result<Expr> {
+        let replaced = expr.transform_down(|part| {
+            let value = match &part {
+                Expr::OuterReferenceColumn(_, column) => {
+                    let place = self.outer.maybe_index_of_column(column);
+                    let name = place.map(|place| &self.names[place]);
+                    name.map(|name| Expr::Column(Column::new_unqualified(name)))
+                }
+                Expr::Column(column) => {
+                    let place = schema.maybe_index_of_column(column);
+                    place.map(|place| chain.values[place].clone().unalias())
+                }
+                _ => None,
+            };
+            Ok(match value {
+                Some(value) => Transformed::new(value, true, TreeNodeRecursion::Jump),
+                None => Transformed::no(part),
+            })
         });
         replaced.data()
     }
 
-    /// The lists with a NULL in those that would give no row.
-    fn filled(&self, input: LogicalPlan, lists: &[Column]) -> Result<LogicalPlan> {
-        let columns = input.schema().columns().into_iter().map(|column| {
-            if !lists.contains(&column) {
-                return Expr::Column(column);
-            }
-            let (relation, name) = (column.relation.clone(), column.name.clone());
-            items::or_null_of(Expr::Column(column)).alias_qualified(relation, name)
+    fn unnested(&self, unnest: &Unnest, chain: Chain) -> Result<Chain> {
+        let before = chain.plan.schema().columns();
+        let names = (0..chain.values.len()).map(|place| format!("value {} {place}", before.len()));
+        let names = names.collect::<Vec<_>>();
+        let lists = unnest.list_type_columns.iter().map(|(place, _)| *place).collect::<Vec<_>>();
+        let values = chain.values.into_iter().enumerate().map(|(place, value)| {
+            let filled = self.keeps && lists.contains(&place);
+            let value = if filled { items::or_null_of(value) } else { value };
+            value.alias(&names[place])
         });
-        let columns = columns.collect();
-        Ok(LogicalPlan::Projection(Projection::try_new(columns, Arc::new(input))?))
+        let columns = before.into_iter().map(Expr::Column).chain(values).collect();
+        let projection = Projection::try_new(columns, Arc::new(chain.plan))?;
+        let named = |name: &String| Column::new_unqualified(name);
+        let lists = lists.iter().map(|place| named(&names[*place])).collect();
+        let options = UnnestOptions::new().with_preserve_nulls(false);
+        let plan = LogicalPlanBuilder::from(LogicalPlan::Projection(projection))
+            .unnest_columns_with_options(lists, options)?
+            .build()?;
+        Ok(Chain { plan, values: names.iter().map(|name| Expr::Column(named(name))).collect() })
     }
+}
+
+/// Lists alone, and each unnested once, in the place where it stands.
+fn is_plain(unnest: &Unnest) -> bool {
+    let width = unnest.input.schema().fields().len();
+    unnest.struct_type_columns.is_empty()
+        && unnest.list_type_columns.iter().all(|(_, list)| list.depth == 1)
+        && unnest.dependency_indices.iter().copied().eq(0..width)
+        && !unnest.options.preserve_nulls()
 }

@@ -104,9 +104,7 @@ fn decided(columns: &[ArrayRef], compare: Compare, quantifier: Quantifier) -> Re
 /// `left op ANY (right)`
 pub(super) fn any(left: &Expr, op: &BinaryOperator, right: &Expr) -> Option<Expr> {
     match subquery(right) {
-        Some(query) => {
-            (*op == BinaryOperator::Eq).then(|| in_query(left, query, Negated::No))
-        }
+        Some(query) => (*op == BinaryOperator::Eq).then(|| in_query(left, query, Negated::No)),
         None => Some(call(&format!("any {}", name(op)?), vec![left.clone(), inner(right)])),
     }
 }
@@ -114,9 +112,7 @@ pub(super) fn any(left: &Expr, op: &BinaryOperator, right: &Expr) -> Option<Expr
 /// `left op ALL (right)`
 pub(super) fn all(left: &Expr, op: &BinaryOperator, right: &Expr) -> Option<Expr> {
     match subquery(right) {
-        Some(query) => {
-            (*op == BinaryOperator::NotEq).then(|| in_query(left, query, Negated::Yes))
-        }
+        Some(query) => (*op == BinaryOperator::NotEq).then(|| in_query(left, query, Negated::Yes)),
         None => Some(call(&format!("all {}", name(op)?), vec![left.clone(), inner(right)])),
     }
 }

@@ -8,9 +8,8 @@
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, Ident, LimitClause, Query, Select, SelectItem,
-    TableAlias, TableAliasColumnDef, TableFactor, Value, VisitMut, VisitorMut,
-    visit_expressions_mut,
+    Expr, FunctionArg, FunctionArgExpr, Ident, LimitClause, Query, Select, SelectItem, TableAlias,
+    TableAliasColumnDef, TableFactor, Value, VisitMut, VisitorMut, visit_expressions_mut,
 };
 
 use super::calls::arguments;
@@ -288,7 +287,8 @@ fn derived(factor: &TableFactor) -> Option<TableFactor> {
     let text = match lower.as_str() {
         "jsonb_to_record" | "json_to_record" => record(&mut call, "SELECT {columns}")?,
         "jsonb_to_recordset" | "json_to_recordset" => {
-            let from = "SELECT {columns} FROM (SELECT unnest(jsonb_array_elements_list({document})) AS d) AS ds";
+            let from = "SELECT {columns} FROM (SELECT unnest(jsonb_array_elements_list({document})) \
+                        AS \"set row\") AS \"set\"";
             record(&mut call, from)?
         }
         _ => match set_of(&lower) {
@@ -315,6 +315,11 @@ fn column_name(call: &Call, own: Option<&'static str>) -> Ident {
     }
 }
 
+/// Names that no user gives.
+const ROW: &str = "\"set row\"";
+const PLACE: &str = "\"set place\"";
+const SET: &str = "\"set\"";
+
 fn of_set(set: &Set, call: &mut Call) -> Option<String> {
     let arguments = std::mem::take(&mut call.arguments);
     if set.list == ITEMS && arguments.len() > 1 {
@@ -327,17 +332,17 @@ fn of_set(set: &Set, call: &mut Call) -> Option<String> {
     };
     let name = column_name(call, own);
     let columns = match set.row {
-        Row::Plain | Row::Named(_) => format!("u AS {name}"),
-        Row::Jsonb(_) => format!("as_jsonb(u) AS {name}"),
-        Row::Pair => "u['key'] AS key, u['value'] AS value".to_owned(),
-        Row::JsonbPair => "u['key'] AS key, as_jsonb(u['value']) AS value".to_owned(),
+        Row::Plain | Row::Named(_) => format!("{ROW} AS {name}"),
+        Row::Jsonb(_) => format!("as_jsonb({ROW}) AS {name}"),
+        Row::Pair => format!("{ROW}['key'] AS key, {ROW}['value'] AS value"),
+        Row::JsonbPair => format!("{ROW}['key'] AS key, as_jsonb({ROW}['value']) AS value"),
     };
     Some(match call.ordinality {
         true => format!(
-            "SELECT {columns}, o AS ordinality FROM \
-             (SELECT unnest({list}) AS u, unnest({ORDINALS}({list})) AS o) AS us"
+            "SELECT {columns}, {PLACE} AS ordinality FROM \
+             (SELECT unnest({list}) AS {ROW}, unnest({ORDINALS}({list})) AS {PLACE}) AS {SET}"
         ),
-        false => format!("SELECT {columns} FROM (SELECT unnest({list}) AS u) AS us"),
+        false => format!("SELECT {columns} FROM (SELECT unnest({list}) AS {ROW}) AS {SET}"),
     })
 }
 
@@ -369,18 +374,16 @@ fn of_value(call: &Call) -> Option<String> {
 fn record(call: &mut Call, from: &str) -> Option<String> {
     let [document] = call.arguments.as_slice() else { return None };
     let document = document.to_string();
-    let row = if from.contains("{document}") { "d" } else { document.as_str() };
+    let row = if from.contains("{document}") { ROW } else { document.as_str() };
     let alias = call.alias.as_mut()?;
     let column = |column: &mut TableAliasColumnDef| {
         let ty = column.data_type.take()?;
         let name = &column.name;
-        let key = if name.quote_style.is_some() {
-            name.value.clone()
-        } else {
-            name.value.to_lowercase()
-        };
+        let key =
+            if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() };
         let key = key.replace('\'', "''");
-        let is_jsonb = matches!(segue_sql::parse_type(&ty.to_string()), Ok(segue_types::SqlType::Jsonb));
+        let is_jsonb =
+            matches!(segue_sql::parse_type(&ty.to_string()), Ok(segue_types::SqlType::Jsonb));
         Some(match is_jsonb {
             true => format!("jsonb_get({row}, '{key}') AS {name}"),
             false => format!("CAST(jsonb_get_text({row}, '{key}') AS {ty}) AS {name}"),

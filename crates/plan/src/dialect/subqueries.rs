@@ -10,8 +10,8 @@ use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, Tr
 use datafusion::common::{DFSchema, JoinType, NullEquality, Result, Spans};
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::functions_window::expr_fn::row_number;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::expr::{Exists, InSubquery};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, merge_schema, split_conjunction_owned};
 use datafusion::logical_expr::{
     Distinct, Expr, ExprFunctionExt, Filter, Join, LogicalPlan, LogicalPlanBuilder, Subquery, lit,
@@ -96,7 +96,10 @@ fn counted_but(
     may_stay: fn(&Expr) -> bool,
 ) -> Result<Transformed<Expr>> {
     let connects = |part: &Expr| {
-        use datafusion::logical_expr::{BinaryExpr, Operator::{And, Or}};
+        use datafusion::logical_expr::{
+            BinaryExpr,
+            Operator::{And, Or},
+        };
         matches!(part, Expr::BinaryExpr(BinaryExpr { op: And | Or, .. }))
     };
     if may_stay(&expr) {
@@ -165,12 +168,16 @@ fn is_of_copies(join: &Join) -> bool {
         && join.null_equality == NullEquality::NullEqualsNull
         && join.filter.is_none()
         && !matches!(join.left.as_ref(), LogicalPlan::Distinct(Distinct::All(_)))
+        && join.left.schema().fields().last().is_none_or(|last| last.name() != COPY)
 }
+
+/// The column that numbers the copies of a row.
+const COPY: &str = "copy of a row";
 
 fn copies(join: &Join) -> Result<Transformed<LogicalPlan>> {
     let numbered = |plan: &LogicalPlan| {
         let all = plan.schema().columns().into_iter().map(Expr::Column).collect();
-        let copy = row_number().partition_by(all).build()?.alias("copy of a row");
+        let copy = row_number().partition_by(all).build()?.alias(COPY);
         LogicalPlanBuilder::from(plan.clone()).window(vec![copy])?.build()
     };
     let (left, right) = (numbered(&join.left)?, numbered(&join.right)?);

@@ -47,7 +47,10 @@ fn expression(expr: &mut Expr) {
         Expr::Function(function) => {
             remainder(function).or_else(|| super::calls::function(function))
         }
-        Expr::CompoundFieldAccess { access_chain, .. } => {
+        Expr::CompoundFieldAccess { root, access_chain } => {
+            if let [AccessExpr::Subscript(slice)] = access_chain.as_mut_slice() {
+                bounded(root, slice);
+            }
             access_chain.iter_mut().for_each(member);
             None
         }
@@ -75,6 +78,17 @@ fn cast(expr: &Expr, to: &DataType) -> Option<Expr> {
             Some(call(&format!("cast_to_{ty}"), vec![expr.clone()]))
         }
         _ => None,
+    }
+}
+
+/// A slice without bounds is of all items: `l[2:]` is `l[2:cardinality(l)]`.
+fn bounded(root: &Expr, subscript: &mut Subscript) {
+    let Subscript::Slice { lower_bound, upper_bound, .. } = subscript else { return };
+    if lower_bound.is_none() {
+        *lower_bound = Some(Expr::value(Value::Number("1".to_owned(), false)));
+    }
+    if upper_bound.is_none() {
+        *upper_bound = Some(call("cardinality", vec![root.clone()]));
     }
 }
 

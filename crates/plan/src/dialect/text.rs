@@ -134,7 +134,7 @@ fn records(array: &ArrayRef) -> Result<StringArray> {
 }
 
 /// The texts of what a list or record holds, where a boolean is one letter.
-fn members(array: &ArrayRef) -> Result<StringArray> {
+pub(super) fn members(array: &ArrayRef) -> Result<StringArray> {
     if array.data_type() == &DataType::Boolean {
         let values = array.as_boolean().iter();
         return Ok(values.map(|value| value.map(|is| if is { "t" } else { "f" })).collect());

@@ -134,7 +134,8 @@ fn a_session_may_have_risingwaves_forms() {
         let column = Column::new(&ty.field("c", true), &array).expect("it can be shown");
         to_text(&column, 0, &style).expect("it is not NULL")
     };
-    let numeric = Decimal128Array::from(vec![71_025_000]).with_data_type(DataType::Decimal128(38, 5));
+    let numeric =
+        Decimal128Array::from(vec![71_025_000]).with_data_type(DataType::Decimal128(38, 5));
     let ty = SqlType::Numeric { precision: 38, scale: 5 };
     assert_eq!(shown(&ty, Arc::new(numeric)), "710.25");
     let moment = TimestampMicrosecondArray::from(vec![0]).with_timezone("+00:00");

@@ -27,7 +27,7 @@ use datafusion_pg_catalog::pg_catalog::quote_ident_udf::{
     create_parse_ident_udf, create_quote_ident_udf,
 };
 
-pub(crate) use checked::checked;
+pub(crate) use checked::{checked, first_of_chain};
 use series::{Last, Series};
 
 use crate::plan::{Identity, SnapshotCell};

@@ -52,9 +52,30 @@ fn processing_time(expr: &mut Expr) {
     }
 }
 
+/// What asyncpg asks for types with: a recursive query with another one in it.
+const TYPE_TREE: &str = "WITH RECURSIVE typeinfo_tree(";
+
+/// The same for the types that there are: all built in, and none made of others but arrays.
+const TYPES: &str = "
+    SELECT t.oid AS oid, 'pg_catalog' AS ns, t.typname AS name, t.typtype AS kind,
+        CAST(NULL AS int) AS basetype, t.typelem AS elemtype, ',' AS elemdelim,
+        CAST(NULL AS int) AS range_subtype, CAST(NULL AS text[]) AS attrtypoids,
+        CAST(NULL AS text[]) AS attrnames,
+        CASE WHEN t.oid = ANY(CAST($1 AS oid[])) THEN 0 ELSE 1 END AS depth,
+        CAST(NULL AS text) AS basetype_name, format_type(t.typelem, NULL) AS elemtype_name,
+        CAST(NULL AS text) AS range_subtype_name
+    FROM pg_catalog.pg_type AS t
+    WHERE t.oid = ANY(CAST($1 AS oid[]))
+        OR t.oid IN (SELECT a.typelem FROM pg_catalog.pg_type AS a WHERE a.oid = ANY(CAST($1 AS oid[])))
+    ORDER BY depth DESC";
+
 /// A client's query on the catalogs as DataFusion reads it. Some are known by their text and are
 /// replaced whole.
 pub(crate) fn for_catalog_query(text: &str, statement: Statement) -> Statement {
+    if text.contains(TYPE_TREE) {
+        let types = segue_sql::parse_query(TYPES).expect("our own text is a query");
+        return for_catalog_query(TYPES, Statement::Query(types.tree));
+    }
     let mut rewritten = match COMPATIBILITY.parse(text) {
         Ok(mut statements) if statements.len() == 1 => statements.pop().expect("there is one"),
         _ => COMPATIBILITY.rewrite(statement),

@@ -141,9 +141,7 @@ fn pretty(document: &str, depth: usize) -> String {
         b'{' => members(document)
             .map(|(name, value)| format!("{inner}{name}: {}", pretty(value, depth + 1)))
             .collect::<Vec<_>>(),
-        b'[' => {
-            parts(document).map(|part| format!("{inner}{}", pretty(part, depth + 1))).collect()
-        }
+        b'[' => parts(document).map(|part| format!("{inner}{}", pretty(part, depth + 1))).collect(),
         _ => return document.to_owned(),
     };
     let (open, close) = (&document[..1], &document[document.len() - 1..]);

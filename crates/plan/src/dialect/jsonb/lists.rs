@@ -23,11 +23,16 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
     let jsonb: general::Returns = |_| Ok(general::typed(&SqlType::Jsonb));
     vec![
         simple::of_type("jsonb_array_elements_list", one(), &list(&SqlType::Jsonb), |columns| {
-            texts(columns, &SqlType::Jsonb, |document| items(document, |part| Some(part.to_owned())))
+            texts(columns, &SqlType::Jsonb, |document| {
+                items(document, |part| Some(part.to_owned()))
+            })
         }),
-        simple::of_type("jsonb_array_elements_text_list", one(), &list(&SqlType::Text), |columns| {
-            texts(columns, &SqlType::Text, |document| items(document, shown))
-        }),
+        simple::of_type(
+            "jsonb_array_elements_text_list",
+            one(),
+            &list(&SqlType::Text),
+            |columns| texts(columns, &SqlType::Text, |document| items(document, shown)),
+        ),
         simple::of_type("jsonb_object_keys_list", one(), &list(&SqlType::Text), |columns| {
             texts(columns, &SqlType::Text, keys)
         }),
@@ -38,7 +43,9 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
             pairs(columns, &SqlType::Text, shown)
         }),
         // What unnest() forgets: that an item is jsonb.
-        general::function("as_jsonb", general::any, jsonb, |columns, _| Ok(Arc::clone(&columns[0]))),
+        general::function("as_jsonb", general::any, jsonb, |columns, _| {
+            Ok(Arc::clone(&columns[0]))
+        }),
     ]
 }
 
