@@ -134,7 +134,14 @@ impl Soak {
             78..84 => self.cancel_jobs().await,
             84..90 => self.restart_segue().await,
             90..92 => self.restart_broker(),
-            92..95 => self.anew().await,
+            92..95 => {
+                let count = self.one_of(&["1", "2", "3", "DEFAULT"]);
+                self.try_statement(format!(
+                    "ALTER MATERIALIZED VIEW {name} SET parallelism = {count}"
+                ))
+                .await;
+            }
+            95..97 => self.anew().await,
             _ => self.try_statement("FLUSH".to_owned()).await,
         }
     }
@@ -174,7 +181,8 @@ impl Soak {
         for n in 0..VIEWS {
             self.try_statement(format!("ALTER MATERIALIZED VIEW v{n} RESUME")).await;
         }
-        self.client.batch_execute("WAIT").await.expect("every job ends");
+        let ended = tokio::time::timeout(DEADLINE, self.client.batch_execute("WAIT")).await;
+        ended.expect("every job ends in time").expect("every job ends");
         assert_eq!(rows(&self.client, "SELECT * FROM segue.jobs").await, Vec::<Vec<String>>::new());
         let listed = rows(&self.client, "SELECT relname FROM pg_class WHERE relkind = 'm'").await;
         let names: BTreeSet<String> = listed.into_iter().map(|row| row[0].clone()).collect();

@@ -8,7 +8,7 @@ use arrow::array::{ArrayRef, AsArray, Float64Array, Int32Array, Int64Array, Reco
 use arrow::datatypes::{DataType, Field, Float64Type, Int64Type, Schema, SchemaRef};
 use segue_flow::{
     AggregateFunction, AggregateSpec, Dataflow, DataflowSpec, Delta, InputKind, InputSpec, Node,
-    OperatorSpec, StepInput,
+    OperatorSpec, StepInput, Workers,
 };
 use segue_types::ObjectId;
 
@@ -195,5 +195,5 @@ fn aggregate(kind: InputKind) -> Dataflow {
         schema,
         key: vec![0],
     };
-    Dataflow::new(ObjectId(1), spec)
+    Dataflow::new(ObjectId(1), spec, Workers::ONE)
 }

@@ -1,5 +1,6 @@
 //! A whole engine inside this process, on a data folder of its own.
 
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -40,6 +41,8 @@ impl Instance {
             data_dir: data_dir.to_owned(),
             stop: CancellationToken::new(),
             memory: segue_engine::MemoryLimits::NONE,
+            // Figures are per core.
+            workers: NonZeroUsize::MIN,
         };
         let engine = Engine::start(config, Registry::new(connectors)).await?;
         Ok(Instance { engine })

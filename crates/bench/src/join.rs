@@ -7,7 +7,7 @@ use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use segue_flow::{
     Dataflow, DataflowSpec, Delta, InputKind, InputSpec, JoinKind, JoinSpec, Node, NullKeys,
-    OperatorSpec, StepInput,
+    OperatorSpec, StepInput, Workers,
 };
 use segue_types::ObjectId;
 
@@ -89,7 +89,7 @@ fn join(kind: InputKind) -> Dataflow {
         schema,
         key: if kind == InputKind::AppendOnly { Vec::new() } else { vec![0] },
     };
-    Dataflow::new(ObjectId(1), spec)
+    Dataflow::new(ObjectId(1), spec, Workers::ONE)
 }
 
 fn order_schema() -> SchemaRef {

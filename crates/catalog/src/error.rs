@@ -36,6 +36,7 @@ pub enum Verb {
     Alter,
     ShowCreate,
     Wait,
+    Explain,
 }
 
 impl Verb {
@@ -45,6 +46,7 @@ impl Verb {
             Verb::Drop => format!("Use DROP {keyword} to remove a {kind}."),
             Verb::Alter => format!("Use ALTER {keyword} to change a {kind}."),
             Verb::ShowCreate => format!("Use SHOW CREATE {keyword} to show a {kind}."),
+            Verb::Explain => "Only a materialized view has a plan of operators.".to_owned(),
             Verb::Wait => format!("Use WAIT {keyword} to wait for a {kind}."),
         }
     }

@@ -167,6 +167,7 @@ fn seal_relations(world: &mut World) -> (HashMap<ObjectId, RelationVersion>, Vec
             continue;
         }
         states.extend(relation.dataflow.seal());
+        relation.reshard();
         versions.insert(*id, relation.dataflow.version());
         relation.weigh();
     }

@@ -1,6 +1,7 @@
 //! The handle that everybody outside holds: published versions, DDL, DML, status, shutdown.
 
 use std::collections::HashMap;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -9,6 +10,7 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use segue_catalog::Catalog;
 use segue_connect::Registry;
+use segue_flow::Workers;
 use segue_store::{DeadLetter, LoadError, OpenError, Store};
 use segue_types::{ObjectId, SqlState, UserError};
 use tokio::sync::{OwnedMutexGuard, watch};
@@ -29,6 +31,8 @@ pub struct EngineConfig {
     /// Raised when the server is asked to stop: statements end, but what they create is kept for the next start.
     pub stop: CancellationToken,
     pub memory: MemoryLimits,
+    /// How many threads maintain one table or view, where ALTER … SET PARALLELISM has not said otherwise.
+    pub workers: NonZeroUsize,
 }
 
 /// Why the engine could not start.
@@ -75,7 +79,9 @@ impl Engine {
         let opened = tokio::task::spawn_blocking(move || Store::open(&data_dir)).await;
         let store = Arc::new(opened.expect("opening the store does not panic")?);
         let (inbox, receiver) = Inbox::new();
-        let restored = recover::restore(&store, &registry, &inbox, &runtime, config.memory)?;
+        let workers = Workers::new(config.workers, segue_sql::STACK_BYTES);
+        let (memory, registry_of) = (config.memory, &registry);
+        let restored = recover::restore(&store, registry_of, &inbox, &runtime, memory, workers)?;
         let published = Arc::new(ArcSwap::new(Arc::clone(&restored.world.published)));
         let (failed, failure) = watch::channel(None);
         let committer = crate::commit::Committer::start(

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use segue_catalog::{Catalog, ConsumerRef, Object, ObjectKind, ObjectState};
 use segue_connect::{ReadDefinition, Registry};
 use segue_coordinate::{ConsumerState, Role};
+use segue_flow::Workers;
 use segue_plan::delta::ViewPlan;
 use segue_plan::stages::{PlannedStage, plan_source, plan_table};
 use segue_sql::Statement;
@@ -44,6 +45,7 @@ pub(crate) fn restore(
     inbox: &Inbox,
     runtime: &Handle,
     memory: MemoryLimits,
+    workers: Workers,
 ) -> Result<Restored, StartError> {
     let mut stored = store.load()?;
     let objects = decode_objects(&stored)?;
@@ -67,6 +69,7 @@ pub(crate) fn restore(
         }),
         workplace: Workplace { runtime: runtime.clone(), inbox: inbox.clone(), gate: Gate::new() },
         memory,
+        workers,
         open_epoch: durable.next(),
         next_consumer: stored.next_consumer,
         generation: last.next(),
@@ -159,12 +162,13 @@ fn restore_relation(
     store: &Store,
 ) -> Result<Option<ViewPlan>, StartError> {
     let (mut relation, plan) = match &object.kind {
-        ObjectKind::Table(_) => (ddl::table::relation(object), None),
+        ObjectKind::Table(_) => (ddl::table::relation(object, world.workers_of(object)), None),
         ObjectKind::MaterializedView => {
             let plan = plan_stored_view(&world.catalog, object)
                 .map_err(|error| failure(&object.name, &error))?;
             let feeds = ddl::view::feeds(object, &plan);
-            (Relation::new(object.id, plan.spec.clone(), feeds), Some(plan))
+            let workers = world.workers_of(object);
+            (Relation::new(object.id, plan.spec.clone(), feeds, workers), Some(plan))
         }
         ObjectKind::Source(_) | ObjectKind::View => return Ok(None),
     };

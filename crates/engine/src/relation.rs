@@ -1,9 +1,10 @@
 //! A table or materialized view at run time: its dataflow and where each input's rows come from.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
-use segue_flow::{Dataflow, DataflowSpec, Delta, RelationVersion, StepError, StepInput};
+use segue_flow::{Dataflow, DataflowSpec, Delta, RelationVersion, StepError, StepInput, Workers};
 use segue_types::{ObjectId, UserError};
 
 /// What feeds an input.
@@ -27,16 +28,23 @@ pub(crate) struct Relation {
     pub(crate) dirty: bool,
     /// What the state took at the last seal.
     pub(crate) bytes: u64,
+    /// How many are to maintain it from the next seal on.
+    pub(crate) workers: Workers,
 }
 
 /// What a step brings to one relation: (input, rows), in order.
 pub(crate) type Inputs = Vec<(usize, StepInput)>;
 
 impl Relation {
-    pub(crate) fn new(object: ObjectId, spec: DataflowSpec, feeds: Vec<Feed>) -> Relation {
+    pub(crate) fn new(
+        object: ObjectId,
+        spec: DataflowSpec,
+        feeds: Vec<Feed>,
+        workers: Workers,
+    ) -> Relation {
         assert_eq!(spec.inputs.len(), feeds.len(), "every input has a feed");
-        let dataflow = Dataflow::new(object, spec);
-        Relation { dataflow, feeds, failed: None, dirty: true, bytes: 0 }
+        let dataflow = Dataflow::new(object, spec, workers).with_clock(since_start);
+        Relation { dataflow, feeds, failed: None, dirty: true, bytes: 0, workers }
     }
 
     /// Runs the dataflow once.
@@ -44,6 +52,21 @@ impl Relation {
         assert!(self.failed.is_none(), "a failed relation takes nothing more");
         self.dirty = true;
         self.dataflow.step(inputs)
+    }
+
+    /// Right after a seal: gives the state to another number of workers, where that is asked for.
+    pub(crate) fn reshard(&mut self) {
+        if self.workers == self.dataflow.workers() {
+            return;
+        }
+        match self.dataflow.resharded(self.workers) {
+            Ok(dataflow) => self.dataflow = dataflow,
+            Err(error) => {
+                let object = self.dataflow.object();
+                tracing::error!(%object, %error, "the number of workers stays as it was");
+                self.workers = self.dataflow.workers();
+            }
+        }
     }
 
     /// Looks at how much the state takes.
@@ -88,6 +111,12 @@ impl Relation {
         };
         self.feeds.iter().enumerate().filter_map(from).collect()
     }
+}
+
+/// By which operators are measured.
+fn since_start() -> Duration {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    START.elapsed()
 }
 
 /// Everything that `version` holds, as a first delta of a relation that reads it.

@@ -102,10 +102,21 @@ pub struct OperatorStatus {
     pub name: String,
     pub rows_in: u64,
     pub rows_out: u64,
+    /// How long its steps took since the server started.
+    pub busy: Duration,
+    /// How many threads may share a step.
+    pub workers: usize,
     pub state_rows: u64,
     pub state_bytes: u64,
     /// Expressions that failed for a row and gave NULL.
     pub expression_errors: u64,
+}
+
+impl OperatorStatus {
+    /// Its number in the plan of its object; `None` for the relation itself.
+    pub fn place(&self) -> Option<usize> {
+        segue_flow::place_of(self.operator)
+    }
 }
 
 /// A durable epoch.
@@ -198,6 +209,8 @@ impl World {
                 name: stats.name.to_owned(),
                 rows_in: stats.rows_in,
                 rows_out: stats.rows_out,
+                busy: stats.busy,
+                workers: stats.workers,
                 state_rows: stats.state_rows,
                 state_bytes: stats.state_bytes,
                 expression_errors: stats.expression_errors,

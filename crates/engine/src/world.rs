@@ -4,11 +4,13 @@
 //! [`World::when_durable`].
 
 use std::collections::{BTreeMap, VecDeque};
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use segue_catalog::{Catalog, Object, ObjectState};
 use segue_connect::Rejected;
 use segue_coordinate::Event;
+use segue_flow::Workers;
 use segue_store::capture::Manifest;
 use segue_types::{
     ConsumerId, Epoch, Generation, ObjectId, SplitId, SqlState, StageIndex, UserError,
@@ -40,6 +42,8 @@ pub(crate) struct World {
     pub(crate) jobs: Jobs,
     pub(crate) pending: Pending,
     pub(crate) memory: MemoryLimits,
+    /// How many threads maintain a relation that has no number of its own.
+    pub(crate) workers: Workers,
     pub(crate) published: Arc<Published>,
     pub(crate) workplace: Workplace,
     /// The epoch that the running step belongs to.
@@ -94,6 +98,25 @@ impl World {
         self.catalog = self.catalog.with(object.clone())?;
         self.pending.objects.insert(object.id, ObjectWrite::Put(Box::new(object)));
         Ok(())
+    }
+
+    /// How many threads maintain an object's relation.
+    pub(crate) fn workers_of(&self, object: &Object) -> Workers {
+        let own = object.settings.parallelism.and_then(|count| NonZeroUsize::try_from(count).ok());
+        own.map_or(self.workers, |count| self.workers.with_count(count))
+    }
+
+    /// Gives a relation the workers that its object asks for, from the next seal on.
+    pub(crate) fn set_workers(&mut self, id: ObjectId) {
+        let Some(workers) = self.catalog.get(id).map(|object| self.workers_of(object)) else {
+            return;
+        };
+        if let Some(relation) = self.relations.get_mut(&id)
+            && relation.workers != workers
+        {
+            relation.workers = workers;
+            relation.dirty = true;
+        }
     }
 
     /// Forgets an object and all that works for it.

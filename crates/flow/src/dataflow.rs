@@ -9,18 +9,23 @@
 //! a plain GROUP BY its aggregate's.
 
 mod build;
+mod relation;
+
+use std::time::Duration;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use segue_types::{Changes, ObjectId, Op, OperatorId, Ops, StateBlob};
 
-use crate::blob::{BlobOwner, SealedBlob, fingerprint};
+use crate::blob::SealedBlob;
 use crate::delta::Delta;
 use crate::error::{RestoreError, StepError};
-use crate::operators::{Normalise, Operator, OperatorState, StateSize};
-use crate::rows::{CHUNK_ROWS, Identity, RelationVersion, Rows, nullable};
+use crate::operators::{Operator, OperatorState};
+use crate::rows::{CHUNK_ROWS, RelationVersion, nullable};
 use crate::spec::{DataflowSpec, InputKind, Node, OperatorSpec};
-use crate::stats::OperatorStats;
+use crate::stats::{Clock, OperatorStats};
+use crate::workers::{Normalisers, Workers};
+use relation::Relation;
 
 /// The place of the relation among the operators of its object.
 const RELATION: u64 = 0xffff;
@@ -42,8 +47,12 @@ pub enum StepInput {
 pub struct Dataflow {
     object: ObjectId,
     spec: DataflowSpec,
+    workers: Workers,
+    clock: Clock,
     nodes: Vec<Running>,
     relation: Relation,
+    /// How long the relation took what the operators put out.
+    applying: Duration,
     /// Relation's schema without NOT NULL.
     schema: SchemaRef,
 }
@@ -52,24 +61,16 @@ struct Running {
     node: NodeKind,
     rows_in: u64,
     rows_out: u64,
+    busy: Duration,
+    /// Expressions that failed before the operator was put into other shards.
+    former_errors: u64,
 }
 
 enum NodeKind {
     /// By delta.
     Deltas(Box<dyn Operator>),
     /// By key.
-    Changes(Box<Normalise>),
-}
-
-enum Relation {
-    /// Rows of its own, stored.
-    Stored { rows: Rows, owner: BlobOwner },
-    /// Rows of its own, which follow from the state of the first operator through the others.
-    Derived { rows: Rows, path: Vec<usize> },
-    /// The rows of this normaliser.
-    OfNormaliser(usize),
-    /// The rows of this aggregate.
-    OfAggregate(usize),
+    Changes(Box<Normalisers>),
 }
 
 /// What one step carries from node to node.
@@ -94,26 +95,37 @@ impl Dataflow {
     ///
     /// # Panics
     /// If the spec is not one that the planner may make (see [`DataflowSpec`]).
-    pub fn new(object: ObjectId, spec: DataflowSpec) -> Dataflow {
-        let mut dataflow = Dataflow::unstarted(object, spec);
+    pub fn new(object: ObjectId, spec: DataflowSpec, workers: Workers) -> Dataflow {
+        let mut dataflow = Dataflow::unstarted(object, spec, workers);
         dataflow.step(Vec::new()).expect("a step over nothing finds no bad row");
         dataflow
     }
 
-    fn unstarted(object: ObjectId, spec: DataflowSpec) -> Dataflow {
+    fn unstarted(object: ObjectId, spec: DataflowSpec, workers: Workers) -> Dataflow {
         check(&spec);
         let nodes = (0..spec.operators.len()).map(|place| Running {
-            node: build::build(object, &spec, place),
+            node: build::build(object, &spec, place, workers),
             rows_in: 0,
             rows_out: 0,
+            busy: Duration::ZERO,
+            former_errors: 0,
         });
         Dataflow {
             object,
             nodes: nodes.collect(),
-            relation: build_relation(object, &spec),
+            relation: Relation::build(object, &spec, workers),
+            applying: Duration::ZERO,
             schema: nullable(&spec.schema),
             spec,
+            workers,
+            clock: || Duration::ZERO,
         }
+    }
+
+    /// The same, measuring how long its operators take.
+    #[must_use]
+    pub fn with_clock(self, clock: Clock) -> Dataflow {
+        Dataflow { clock, ..self }
     }
 
     /// Whose dataflow it is.
@@ -126,6 +138,11 @@ impl Dataflow {
         &self.spec
     }
 
+    /// How many threads share its work.
+    pub fn workers(&self) -> Workers {
+        self.workers
+    }
+
     /// One step: takes what arrived at the numbered inputs, in order, and returns what changed in the relation,
     /// consolidated. After an error the dataflow must be dropped.
     pub fn step(&mut self, inputs: Vec<(usize, StepInput)>) -> Result<Vec<Delta>, StepError> {
@@ -135,7 +152,7 @@ impl Dataflow {
     /// One step whose changes nobody reads: where the relation is an aggregate's own rows, they are not even made.
     pub fn absorb(&mut self, inputs: Vec<(usize, StepInput)>) -> Result<(), StepError> {
         let last = match self.relation {
-            Relation::OfAggregate(place) if place + 1 == self.nodes.len() => Some(place),
+            Relation::OfOperator(place) if place + 1 == self.nodes.len() => Some(place),
             _ => None,
         };
         self.run_all(inputs, last).map(drop)
@@ -152,14 +169,16 @@ impl Dataflow {
             let output = self.run(place, &data, absorbing == Some(place))?;
             data.operators.push(output);
         }
+        let began = (self.clock)();
         let output = self.output(data.of(self.spec.output))?;
         let place = format!("relation of object {}", self.object);
         match &mut self.relation {
-            Relation::Stored { rows, .. } | Relation::Derived { rows, .. } => {
-                output.iter().try_for_each(|delta| rows.apply(delta, &place))?;
+            Relation::Stored(rows) | Relation::Derived { rows, .. } => {
+                rows.apply(&output, &place)?;
             }
-            Relation::OfNormaliser(_) | Relation::OfAggregate(_) => {}
+            Relation::OfOperator(_) => {}
         }
+        self.applying += (self.clock)().saturating_sub(began);
         Ok(output)
     }
 
@@ -207,6 +226,7 @@ impl Dataflow {
     ) -> Result<Vec<Delta>, StepError> {
         let spec = &self.spec.operators[place];
         let running = &mut self.nodes[place];
+        let began = (self.clock)();
         let (rows_in, output): (usize, _) = match (&mut running.node, spec) {
             (NodeKind::Changes(normalise), OperatorSpec::Normalise { input, .. }) => {
                 let changes = &data.changes[*input];
@@ -226,6 +246,7 @@ impl Dataflow {
             }
             (NodeKind::Changes(_), _) => unreachable!("a normaliser is built from its spec"),
         };
+        running.busy += (self.clock)().saturating_sub(began);
         running.rows_in += rows_in as u64;
         running.rows_out += total_len(&output) as u64;
         Ok(output)
@@ -258,10 +279,30 @@ impl Dataflow {
                 blobs.extend(state.seal());
             }
         }
-        if let Relation::Stored { rows, owner } = &mut self.relation {
-            blobs.extend(rows.seal(owner));
+        if let Relation::Stored(rows) = &mut self.relation {
+            blobs.extend(rows.seal());
         }
         blobs
+    }
+
+    /// The same dataflow with all that it holds, which must just have been sealed, for another number of workers.
+    pub fn resharded(&mut self, workers: Workers) -> Result<Dataflow, RestoreError> {
+        let states = self.nodes.iter_mut().filter_map(|running| running.node.state());
+        let mut bases = states.flat_map(OperatorState::bases).collect::<Vec<_>>();
+        if let Relation::Stored(rows) = &mut self.relation {
+            bases.extend(rows.bases());
+        }
+        let resharded = Dataflow::new(self.object, self.spec.clone(), workers);
+        let mut resharded = resharded.with_clock(self.clock);
+        resharded.restore(bases.iter().map(SealedBlob::encode).collect())?;
+        for (to, from) in resharded.nodes.iter_mut().zip(&self.nodes) {
+            to.rows_in = from.rows_in;
+            to.rows_out = from.rows_out;
+            to.busy = from.busy;
+            to.former_errors = from.expression_errors();
+        }
+        resharded.applying = self.applying;
+        Ok(resharded)
     }
 
     /// Goes back to a sealed state: all stored blobs, of each (operator, group) its base and then its deltas in their
@@ -270,7 +311,8 @@ impl Dataflow {
         if blobs.is_empty() {
             return Ok(());
         }
-        *self = Dataflow::unstarted(self.object, self.spec.clone());
+        *self = Dataflow::unstarted(self.object, self.spec.clone(), self.workers)
+            .with_clock(self.clock);
         let mut of_operator = vec![Vec::new(); self.nodes.len()];
         let mut of_relation = Vec::new();
         for blob in blobs {
@@ -295,11 +337,11 @@ impl Dataflow {
 
     fn restore_relation(&mut self, blobs: &[StateBlob]) -> Result<(), RestoreError> {
         match (&mut self.relation, blobs) {
-            (Relation::Stored { rows, owner }, blobs) => return rows.load(owner, blobs),
+            (Relation::Stored(rows), blobs) => return rows.load(blobs),
             (_, [first, ..]) => {
                 return Err(foreign(first, "the relation follows from an operator"));
             }
-            (Relation::OfNormaliser(_) | Relation::OfAggregate(_), []) => return Ok(()),
+            (Relation::OfOperator(_), []) => return Ok(()),
             (Relation::Derived { .. }, []) => {}
         }
         let failed = |error: StepError| RestoreError::Rebuild { reason: error.to_string() };
@@ -308,7 +350,7 @@ impl Dataflow {
         let Relation::Derived { rows, .. } = &mut self.relation else {
             unreachable!("checked above")
         };
-        output.iter().try_for_each(|delta| rows.apply(delta, "a rebuilt relation")).map_err(failed)
+        rows.apply(&output, "a rebuilt relation").map_err(failed)
     }
 
     fn derived_contents(&mut self) -> Result<Vec<Delta>, StepError> {
@@ -328,23 +370,18 @@ impl Dataflow {
 
     /// The same dataflow, with nothing in it.
     pub fn emptied(&self) -> Dataflow {
-        Dataflow::new(self.object, self.spec.clone())
+        Dataflow::new(self.object, self.spec.clone(), self.workers).with_clock(self.clock)
     }
 
     /// What the relation holds now.
     pub fn version(&mut self) -> RelationVersion {
-        match &mut self.relation {
-            Relation::Stored { rows, .. } | Relation::Derived { rows, .. } => rows.version(),
-            Relation::OfNormaliser(place) => match &mut self.nodes[*place].node {
-                NodeKind::Changes(normalise) => normalise.rows_mut().version(),
-                NodeKind::Deltas(_) => unreachable!("the relation is a normaliser's"),
-            },
-            Relation::OfAggregate(place) => {
-                let state = self.nodes[*place].node.state();
-                let version = state.and_then(|aggregate| aggregate.relation());
-                version.expect("the relation is an aggregate's")
+        let version = match &mut self.relation {
+            Relation::Stored(rows) | Relation::Derived { rows, .. } => rows.relation(),
+            Relation::OfOperator(place) => {
+                self.nodes[*place].node.state().and_then(OperatorState::relation)
             }
-        }
+        };
+        version.expect("the relation is somebody's rows")
     }
 
     /// What each operator did and holds, the relation last.
@@ -361,20 +398,19 @@ impl Dataflow {
                     name: spec.name(),
                     rows_in: running.rows_in,
                     rows_out: running.rows_out + published,
+                    busy: running.busy,
+                    workers: build::shards(spec, self.workers),
                     state_rows: size.rows as u64,
                     state_bytes: size.bytes as u64,
-                    expression_errors: running.node.expression_errors(),
+                    expression_errors: running.expression_errors(),
                 }
             })
             .collect::<Vec<_>>();
-        let size = match &self.relation {
-            Relation::Stored { rows, .. } | Relation::Derived { rows, .. } => {
-                Some(StateSize { rows: rows.row_count(), bytes: rows.bytes() })
+        let size = match &mut self.relation {
+            Relation::Stored(rows) | Relation::Derived { rows, .. } => Some(rows.size()),
+            Relation::OfOperator(place) => {
+                self.nodes[*place].node.state().and_then(OperatorState::relation_size)
             }
-            Relation::OfAggregate(place) => {
-                self.nodes[*place].node.state().and_then(|aggregate| aggregate.relation_size())
-            }
-            Relation::OfNormaliser(_) => None,
         };
         if let Some(size) = size {
             stats.push(OperatorStats {
@@ -382,12 +418,24 @@ impl Dataflow {
                 name: "materialize",
                 rows_in: stats.last().map_or(size.rows as u64, |last| last.rows_out),
                 rows_out: 0,
+                busy: self.applying,
+                workers: self.workers.count(),
                 state_rows: size.rows as u64,
                 state_bytes: size.bytes as u64,
                 expression_errors: 0,
             });
         }
         stats
+    }
+}
+
+impl Running {
+    fn expression_errors(&self) -> u64 {
+        let since = match &self.node {
+            NodeKind::Deltas(operator) => operator.expression_errors(),
+            NodeKind::Changes(_) => 0,
+        };
+        self.former_errors + since
     }
 }
 
@@ -398,13 +446,6 @@ impl NodeKind {
             NodeKind::Changes(normalise) => Some(normalise.as_mut()),
         }
     }
-
-    fn expression_errors(&self) -> u64 {
-        match self {
-            NodeKind::Deltas(operator) => operator.expression_errors(),
-            NodeKind::Changes(_) => 0,
-        }
-    }
 }
 
 fn total_len(deltas: &[Delta]) -> usize {
@@ -413,6 +454,12 @@ fn total_len(deltas: &[Delta]) -> usize {
 
 fn operator_id(object: ObjectId, place: u64) -> OperatorId {
     OperatorId(u64::from(object.0) << 16 | place)
+}
+
+/// The place of an operator in the spec of its object; `None` for the relation.
+pub fn place_of(operator: OperatorId) -> Option<usize> {
+    let place = operator.0 & 0xffff;
+    (place != RELATION).then_some((place & PLACES) as usize)
 }
 
 /// The id under which a part of an operator's state is stored.
@@ -459,77 +506,6 @@ fn check(spec: &DataflowSpec) {
             to.name()
         );
     }
-}
-
-/// The normaliser whose rows are the relation.
-fn relation_normaliser(spec: &DataflowSpec) -> Option<usize> {
-    let Node::Operator(place) = spec.output else { return None };
-    match &spec.operators[place] {
-        OperatorSpec::Normalise { key, .. } if *key == spec.key => Some(place),
-        _ => None,
-    }
-}
-
-/// The aggregate whose rows are the relation.
-fn relation_aggregate(spec: &DataflowSpec) -> Option<usize> {
-    let Node::Operator(place) = spec.output else { return None };
-    match &spec.operators[place] {
-        OperatorSpec::Aggregate { keys, .. } if !keys.is_empty() => {
-            spec.key.iter().copied().eq(0..keys.len()).then_some(place)
-        }
-        _ => None,
-    }
-}
-
-fn build_relation(object: ObjectId, spec: &DataflowSpec) -> Relation {
-    if let Some(place) = relation_normaliser(spec) {
-        return Relation::OfNormaliser(place);
-    }
-    if let Some(place) = relation_aggregate(spec) {
-        return Relation::OfAggregate(place);
-    }
-    let identity = match spec.key.as_slice() {
-        [] if spec.is_append_only(spec.output) => Identity::None,
-        [] => Identity::Row,
-        key => Identity::Key(key.to_vec()),
-    };
-    let rows = Rows::new(&spec.schema, identity);
-    match path_from_state(spec) {
-        Some(path) => Relation::Derived { rows, path },
-        None => {
-            let owner = BlobOwner {
-                operator: operator_id(object, RELATION),
-                fingerprint: fingerprint("materialize", &spec.schema, &rows.layout()),
-            };
-            Relation::Stored { rows, owner }
-        }
-    }
-}
-
-/// A stateful operator and the projections and filters from it to the output, if that is all there is.
-fn path_from_state(spec: &DataflowSpec) -> Option<Vec<usize>> {
-    let mut path = Vec::new();
-    let mut node = spec.output;
-    loop {
-        let Node::Operator(place) = node else { return None };
-        path.push(place);
-        match &spec.operators[place] {
-            OperatorSpec::Project { input, .. } | OperatorSpec::Filter { input, .. } => {
-                node = *input
-            }
-            OperatorSpec::UnionAll { .. }
-            | OperatorSpec::Unnest { .. }
-            | OperatorSpec::Join { .. }
-            | OperatorSpec::Lookup { .. } => return None,
-            OperatorSpec::Normalise { .. }
-            | OperatorSpec::Aggregate { .. }
-            | OperatorSpec::Recompute { .. }
-            | OperatorSpec::TopN { .. }
-            | OperatorSpec::Constant { .. } => break,
-        }
-    }
-    path.reverse();
-    Some(path)
 }
 
 /// The same columns under the names and nullability that this dataflow has for them.

@@ -2,6 +2,8 @@
 //!
 //! Invariants: one weight per row, and no weight is zero.
 
+use std::ops::Range;
+
 use arrow::array::{Array, RecordBatch, UInt32Array};
 use arrow::buffer::ScalarBuffer;
 use arrow::compute::{concat_batches, take_record_batch};
@@ -96,6 +98,16 @@ impl Delta {
             .as_ref()
             .map(|weights| indices.values().iter().map(|index| weights[*index as usize]).collect());
         Delta { rows, weights }
+    }
+
+    /// A run of its rows, without copying them.
+    #[must_use]
+    pub(crate) fn slice(&self, run: &Range<usize>) -> Delta {
+        let rows = self.rows.slice(run.start, run.len());
+        match self.weights.as_ref().map(|weights| weights.slice(run.start, run.len())) {
+            Some(weights) => Delta::weighted(rows, weights),
+            None => Delta::inserts(rows),
+        }
     }
 
     /// Equal rows summed into one, rows of weight 0 left out.

@@ -1,4 +1,5 @@
-//! The delta engine: relations kept up to date from changes. Synchronous, vectorised, without I/O, clock or threads.
+//! The delta engine: relations kept up to date from changes. Synchronous, vectorised, without I/O or clock; threads only
+//! share the work within an operator, and never tell in a result.
 //!
 //! Words: a *delta* is rows with signed weights; a *step* is one run over what arrived; a *seal* returns what to
 //! store since the last one; a *version* is an immutable snapshot of a relation.
@@ -23,10 +24,11 @@ mod program;
 mod rows;
 mod spec;
 mod stats;
+mod workers;
 
 pub use aggregate::{is_groupable, is_ordered};
 pub use blob::SealedBlob;
-pub use dataflow::{Dataflow, StepInput};
+pub use dataflow::{Dataflow, StepInput, place_of};
 pub use delta::Delta;
 pub use error::{RestoreError, StepError};
 pub use key::{GROUPS, KEY_CODEC_VERSION, VNODES, group_of, hash_rows, vnode_of};
@@ -37,4 +39,5 @@ pub use spec::{
     AggregateFunction, AggregateSpec, Conflict, DataflowSpec, InputKind, InputSpec, JoinKind,
     JoinSpec, Node, NullKeys, OperatorSpec, PartitionedInput, RowNumbers, SortColumn, TopNSpec,
 };
-pub use stats::OperatorStats;
+pub use stats::{Clock, OperatorStats};
+pub use workers::Workers;

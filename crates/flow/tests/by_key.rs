@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
 use proptest::prelude::*;
 use segue_flow::{
     BlobKind, Changes, Conflict, Dataflow, DataflowSpec, Delta, InputKind, Ops, RelationVersion,
-    SealedBlob, StateBlob, StepError, StepInput,
+    SealedBlob, StateBlob, StepError, StepInput, Workers,
 };
 use segue_types::{ObjectId, Op};
 
@@ -41,7 +41,7 @@ fn changes(rows: &[(Op, i64, u8)]) -> StepInput {
 
 fn table(conflict: Conflict) -> Dataflow {
     let spec = DataflowSpec::table(schema(), vec![0], conflict, InputKind::Changelog);
-    Dataflow::new(ObjectId(3), spec)
+    Dataflow::new(ObjectId(3), spec, Workers::ONE)
 }
 
 fn rows_of(batches: impl Iterator<Item = RecordBatch>) -> BTreeMap<i64, String> {
@@ -202,7 +202,7 @@ fn a_version_taken_twice_without_a_change_is_the_same() {
 #[test]
 fn a_table_without_a_key_counts_equal_rows_and_refuses_to_lose_one_it_never_had() {
     let spec = DataflowSpec::table(schema(), Vec::new(), Conflict::Overwrite, InputKind::Changelog);
-    let mut bag = Dataflow::new(ObjectId(4), spec.clone());
+    let mut bag = Dataflow::new(ObjectId(4), spec.clone(), Workers::ONE);
     let row = || batch(&[(1, Some("a".to_owned()))]);
     let insert = || StepInput::Changes(Changes { rows: row(), ops: Ops::Insert });
     let retract = || StepInput::Delta(Delta::weighted(row(), vec![-1].into()));
@@ -211,7 +211,7 @@ fn a_table_without_a_key_counts_equal_rows_and_refuses_to_lose_one_it_never_had(
     let blobs = bag.seal();
     bag.step(vec![(0, retract())]).expect("one of three");
     let deltas = bag.seal();
-    let mut restored = Dataflow::new(ObjectId(4), spec);
+    let mut restored = Dataflow::new(ObjectId(4), spec, Workers::ONE);
     let mut stored = HashMap::new();
     keep(&mut stored, &blobs);
     keep(&mut stored, &deltas);
@@ -238,7 +238,13 @@ fn a_damaged_or_foreign_blob_is_refused() {
     short[0].bytes.truncate(20);
     assert!(table(Conflict::Overwrite).restore(short).is_err());
     let other = DataflowSpec::table(schema(), vec![1], Conflict::Overwrite, InputKind::Changelog);
-    assert!(Dataflow::new(ObjectId(3), other).restore(blobs.clone()).is_err(), "another key");
+    assert!(
+        Dataflow::new(ObjectId(3), other, Workers::ONE).restore(blobs.clone()).is_err(),
+        "another key"
+    );
     let other = DataflowSpec::table(schema(), vec![0], Conflict::Overwrite, InputKind::Changelog);
-    assert!(Dataflow::new(ObjectId(9), other).restore(blobs).is_err(), "another object");
+    assert!(
+        Dataflow::new(ObjectId(9), other, Workers::ONE).restore(blobs).is_err(),
+        "another object"
+    );
 }

@@ -8,7 +8,7 @@ use datafusion::common::DFSchema;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::prelude::SessionContext;
 use segue_flow::{
-    Dataflow, DataflowSpec, Delta, InputKind, InputSpec, Node, OperatorSpec, StepInput,
+    Dataflow, DataflowSpec, Delta, InputKind, InputSpec, Node, OperatorSpec, StepInput, Workers,
 };
 use segue_types::ObjectId;
 
@@ -38,7 +38,7 @@ fn dataflow(predicate: &str, projected: &str) -> Dataflow {
         schema: schema(),
         key: Vec::new(),
     };
-    Dataflow::new(ObjectId(1), spec)
+    Dataflow::new(ObjectId(1), spec, Workers::ONE)
 }
 
 fn rows(values: impl IntoIterator<Item = i64>) -> RecordBatch {

@@ -8,7 +8,7 @@ use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
 use arrow::datatypes::{DataType, Decimal128Type, Field, Int64Type, Schema, SchemaRef};
 use segue_flow::{
     AggregateFunction, AggregateSpec, Dataflow, DataflowSpec, Delta, InputKind, InputSpec, Node,
-    OperatorSpec, RelationVersion, SealedBlob, StepInput,
+    OperatorSpec, RelationVersion, SealedBlob, StepInput, Workers,
 };
 use segue_types::ObjectId;
 
@@ -46,7 +46,7 @@ fn dataflow() -> Dataflow {
         schema: output,
         key: vec![0],
     };
-    Dataflow::new(ObjectId(5), spec)
+    Dataflow::new(ObjectId(5), spec, Workers::ONE)
 }
 
 /// Adds rows, or takes them back, in the dataflow and in the model.

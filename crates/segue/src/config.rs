@@ -3,6 +3,7 @@
 //! Invariant: every setting has one name in all three places: `--data-dir`, `SEGUE_DATA_DIR`, `data_dir`.
 
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -43,6 +44,10 @@ pub(crate) struct ServeFlags {
     /// How much it may take before the largest view is suspended [default: seven tenths of the machine's].
     #[arg(long, env = "SEGUE_MEMORY_HARD_LIMIT", value_name = "SIZE")]
     memory_hard_limit: Option<Size>,
+    /// How many threads maintain one table or view, where ALTER … SET PARALLELISM has not said otherwise
+    /// [default: the machine's cores].
+    #[arg(long, env = "SEGUE_WORKERS", value_name = "N")]
+    workers: Option<NonZeroUsize>,
     /// Where Prometheus scrapes /metrics, such as 127.0.0.1:4567 [default: nowhere].
     #[arg(long, env = "SEGUE_METRICS_LISTEN", value_name = "ADDRESS:PORT")]
     metrics_listen: Option<SocketAddr>,
@@ -50,7 +55,7 @@ pub(crate) struct ServeFlags {
     #[arg(long, env = "SEGUE_LOG_FORMAT", value_name = "FORMAT")]
     log_format: Option<LogFormat>,
     /// A TOML file with the same settings: listen, data_dir, max_connections, memory_soft_limit, memory_hard_limit,
-    /// metrics_listen, log_format.
+    /// workers, metrics_listen, log_format.
     #[arg(long, env = "SEGUE_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
 }
@@ -71,6 +76,7 @@ struct ConfigFile {
     max_connections: Option<usize>,
     memory_soft_limit: Option<Size>,
     memory_hard_limit: Option<Size>,
+    workers: Option<NonZeroUsize>,
     metrics_listen: Option<SocketAddr>,
     log_format: Option<LogFormat>,
 }
@@ -82,6 +88,7 @@ pub(crate) struct Config {
     pub(crate) data_dir: PathBuf,
     pub(crate) max_connections: usize,
     pub(crate) memory: MemoryLimits,
+    pub(crate) workers: NonZeroUsize,
     /// `None`: there are no metrics.
     pub(crate) metrics_listen: Option<SocketAddr>,
     pub(crate) log_format: LogFormat,
@@ -111,6 +118,7 @@ impl ServeFlags {
                 self.memory_soft_limit.or(file.memory_soft_limit),
                 self.memory_hard_limit.or(file.memory_hard_limit),
             )?,
+            workers: self.workers.or(file.workers).unwrap_or_else(crate::machine::cores),
             metrics_listen: self.metrics_listen.or(file.metrics_listen),
             log_format: self.log_format.or(file.log_format).unwrap_or_default(),
         })

@@ -1,5 +1,6 @@
-//! The machine's memory, and sizes as people write them.
+//! The machine's cores and memory, and sizes as people write them.
 
+use std::num::NonZeroUsize;
 use std::str::FromStr;
 
 use serde::Deserialize;
@@ -40,6 +41,11 @@ impl TryFrom<String> for Size {
     fn try_from(text: String) -> Result<Size, String> {
         text.parse()
     }
+}
+
+/// How many cores this process may use; one where the system does not tell.
+pub(crate) fn cores() -> NonZeroUsize {
+    std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
 }
 
 /// What this process may use: the machine's memory, or that of its container if it is less. `None` where the system

@@ -72,6 +72,7 @@ async fn serve_until_stopped(config: Config) -> Result<(), RunError> {
         data_dir: config.data_dir.clone(),
         stop: stop.clone(),
         memory: config.memory,
+        workers: config.workers,
     };
     let engine = Engine::start(engine_config, registry()).await?;
 

@@ -7,9 +7,9 @@ use segue_types::SqlType;
 use crate::{
     Action, Alter, AlterJob, CancelJob, Column, Columns, ConflictAction, CreateIndex, CreateSource,
     CreateTable, CreateView, Describe, Drop, DropBehavior, DropIndex, Explain, ExplainMode,
-    Foreign, FormatClause, Include, Input, JobAction, Literal, Mutability, Name, Nullability,
-    ObjectKind, OnExisting, OnMissing, Parallelism, RateLimit, Read, Rows, Show, Shown, Stage,
-    StartAt, Statement, StopAt, Wait, WeakHandoff, WithOption, name::is_plain,
+    Explained, Foreign, FormatClause, Include, Input, JobAction, Literal, Mutability, Name,
+    Nullability, ObjectKind, OnExisting, OnMissing, Parallelism, RateLimit, Read, Rows, Show,
+    Shown, Stage, StartAt, Statement, StopAt, Wait, WeakHandoff, WithOption, name::is_plain,
 };
 
 impl Display for Statement {
@@ -360,7 +360,10 @@ impl Display for Describe {
 impl Display for Explain {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let mode = if self.mode == ExplainMode::Analyze { "ANALYZE " } else { "" };
-        write!(f, "EXPLAIN {mode}{}", self.statement)
+        match &self.subject {
+            Explained::Create(statement) => write!(f, "EXPLAIN {mode}{statement}"),
+            Explained::Object(kind, name) => write!(f, "EXPLAIN {mode}{} {name}", kind.as_sql()),
+        }
     }
 }
 

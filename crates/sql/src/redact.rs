@@ -1,6 +1,6 @@
 //! What may be shown of a statement: secret options and passwords in URLs become `***`.
 
-use crate::{Explain, Input, Read, Statement, WithOption};
+use crate::{Explain, Explained, Input, Read, Statement, WithOption};
 
 /// What stands for a secret.
 pub const REDACTED: &str = "***";
@@ -18,7 +18,7 @@ impl Statement {
                     redact_input(input, is_secret);
                 }
             }
-            Statement::Explain(Explain { statement, .. }) => {
+            Statement::Explain(Explain { subject: Explained::Create(statement), .. }) => {
                 **statement = statement.redacted(is_secret);
             }
             _ => {}

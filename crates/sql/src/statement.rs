@@ -242,11 +242,20 @@ pub struct Describe {
     pub offset: Offset,
 }
 
-/// `EXPLAIN` of one of our CREATEs; of a query it stays sqlparser's.
+/// `EXPLAIN` of what is ours; of a query it stays sqlparser's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explain {
     pub mode: ExplainMode,
-    pub statement: Box<Statement>,
+    pub subject: Explained,
+}
+
+/// What EXPLAIN is about.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Explained {
+    /// What a CREATE would make.
+    Create(Box<Statement>),
+    /// What is there.
+    Object(ObjectKind, Name),
 }
 
 /// What EXPLAIN does.

@@ -70,11 +70,13 @@ fn statement() -> BoxedStrategy<Statement> {
         1 => (kind(), name()).prop_map(|(kind, name)| Statement::Wait(Wait::For(kind, name))),
         1 => vec(any::<u64>(), 1..3).prop_map(|jobs| Statement::CancelJob(CancelJob { jobs })),
     ];
-    let explained = (
-        create_source().prop_map(Statement::CreateSource),
-        select(vec![ExplainMode::Plan, ExplainMode::Analyze]),
-    )
-        .prop_map(|(statement, mode)| Explain { mode, statement: Box::new(statement) })
+    let subject = prop_oneof![
+        create_source()
+            .prop_map(|create| Explained::Create(Box::new(Statement::CreateSource(create)))),
+        name().prop_map(|name| Explained::Object(ObjectKind::MaterializedView, name)),
+    ];
+    let explained = (subject, select(vec![ExplainMode::Plan, ExplainMode::Analyze]))
+        .prop_map(|(subject, mode)| Explain { mode, subject })
         .prop_map(Statement::Explain);
     prop_oneof![9 => own, 1 => explained].boxed()
 }

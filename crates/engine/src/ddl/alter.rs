@@ -84,6 +84,7 @@ async fn set(
         let readings: Vec<ConsumerId> =
             world.consumers.values().filter(is_about).map(|consumer| consumer.id).collect();
         readings.into_iter().for_each(|id| world.set_pace(id));
+        world.set_workers(id);
         Ok(())
     })
     .await

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use segue_catalog::{
     ConsumerRef, Object, ObjectKind, ObjectState, OnConflict, Settings, TableObject,
 };
+use segue_flow::Workers;
 use segue_plan::stages::{TablePlan, plan_table};
 use segue_sql::{CreateTable, Statement};
 use segue_types::{ObjectId, UserError};
@@ -90,7 +91,7 @@ fn set_up(
     source: Option<Arc<SourceRuntime>>,
 ) -> Result<(), UserError> {
     let id = object.id;
-    let relation = relation(&object);
+    let relation = relation(&object, world.workers_of(&object));
     world.put_object(object)?;
     world.relations.insert(id, relation);
     if let Some(source) = source {
@@ -101,7 +102,7 @@ fn set_up(
 }
 
 /// The dataflow of a table: whatever feeds it comes in at one input, in the order of its steps.
-pub(crate) fn relation(object: &Object) -> Relation {
+pub(crate) fn relation(object: &Object, workers: Workers) -> Relation {
     let ObjectKind::Table(table) = &object.kind else { unreachable!("only tables are made here") };
     let conflict = match table.on_conflict {
         OnConflict::Overwrite => segue_flow::Conflict::Overwrite,
@@ -111,7 +112,7 @@ pub(crate) fn relation(object: &Object) -> Relation {
     let kind = segue_flow::InputKind::Changelog;
     let spec = segue_flow::DataflowSpec::table(schema, object.key.clone(), conflict, kind);
     let feed = if object.consumers.is_empty() { Feed::Statements } else { Feed::Consumer };
-    Relation::new(object.id, spec, vec![feed])
+    Relation::new(object.id, spec, vec![feed], workers)
 }
 
 /// A table takes all columns of its stages.

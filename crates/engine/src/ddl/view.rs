@@ -156,6 +156,7 @@ fn set_up(
     for consumer in &consumers {
         world.refuse_gap(consumer.source, &openings[&consumer.input].starts)?;
     }
+    let workers = world.workers_of(&object);
     world.put_object(object)?;
     let mut targets = BTreeMap::new();
     for consumer in consumers {
@@ -168,7 +169,7 @@ fn set_up(
         });
         targets.insert(consumer.id, opening.target.clone());
     }
-    world.relations.insert(id, Relation::new(id, plan.spec, feeds));
+    world.relations.insert(id, Relation::new(id, plan.spec, feeds, workers));
     world.fill(id);
     if !targets.is_empty() {
         world.jobs.set_phase(id, Phase::CatchingUp(targets));
@@ -205,9 +206,16 @@ pub(super) async fn resume(engine: Engine, object: Arc<Object>) -> Result<(), Us
         let found =
             engine.inbox().ask(move |world| world.sources.get(&source).map(Arc::clone)).await;
         let Some(source) = found.ok_or_else(super::stopping)? else { return Ok(()) };
-        targets.insert(consumer.id, opening::target_at_last(&source).await?);
+        targets.insert(consumer.input, opening::target_at_last(&source).await?);
     }
     engine.inbox().run(move |world| {
+        // While it was asked, a reading may have met the live one and gone: who reads now is what has to get there.
+        let Some(object) = world.catalog.get(id) else { return };
+        let reading = object.consumers.iter();
+        let reading = reading.filter_map(|consumer| {
+            targets.remove(&consumer.input).map(|target| (consumer.id, target))
+        });
+        let targets = reading.collect();
         world.jobs.set_phase(id, Phase::CatchingUp(targets));
         world.check_jobs();
     });

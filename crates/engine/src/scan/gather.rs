@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::Schema;
 use segue_catalog::Object;
-use segue_flow::{Conflict, Dataflow, DataflowSpec, InputKind, StepInput};
+use segue_flow::{Conflict, Dataflow, DataflowSpec, InputKind, StepInput, Workers};
 use segue_types::{SqlState, UserError};
 use tokio::sync::mpsc;
 
@@ -37,7 +37,7 @@ impl Gatherer {
         let spec = DataflowSpec::table(schema, key, Conflict::Overwrite, kind);
         Gatherer {
             source: object.name.clone(),
-            dataflow: Dataflow::new(object.id, spec),
+            dataflow: Dataflow::new(object.id, spec, Workers::ONE),
             columns: wanted.columns.iter().map(place).collect(),
             memory_bytes_max: wanted.memory_bytes_max,
             rejected: 0,

@@ -28,7 +28,7 @@ use segue_types::StateBlob;
 use crate::blob::{BlobOwner, SealedBlob, StoredSizes};
 use crate::delta::Delta;
 use crate::error::{RestoreError, StepError};
-use crate::key::{Column, can_decode};
+use crate::key::{Column, GROUPS, can_decode};
 use crate::operators::{Operator, OperatorState, StateSize};
 use crate::rows::{DenseRows, RelationVersion, RowSource, nullable};
 use crate::spec::AggregateSpec;
@@ -401,6 +401,10 @@ impl OperatorState for Aggregate {
         self.seal_groups()
     }
 
+    fn bases(&mut self) -> Vec<SealedBlob> {
+        self.base_blobs(&[true; GROUPS])
+    }
+
     fn load(&mut self, blobs: &[StateBlob]) -> Result<(), RestoreError> {
         self.load_groups(blobs)
     }
@@ -410,7 +414,7 @@ impl OperatorState for Aggregate {
         vec![Delta::inserts(self.batch(self.rows_at(&slots, &mut 0), slots.len()))]
     }
 
-    fn size(&self) -> StateSize {
+    fn size(&mut self) -> StateSize {
         let accumulators = self.accumulators.iter().map(Accumulator::bytes).sum::<usize>();
         let bytes = self.groups.bytes() + accumulators + self.tracker.bytes();
         StateSize { rows: self.groups.live(), bytes }
@@ -430,12 +434,12 @@ impl OperatorState for Aggregate {
         Some(version)
     }
 
-    fn relation_size(&self) -> Option<StateSize> {
+    fn relation_size(&mut self) -> Option<StateSize> {
         let relation = self.relation.as_ref()?;
         Some(StateSize { rows: self.groups.live(), bytes: relation.bytes() })
     }
 
-    fn rows_published(&self) -> u64 {
+    fn rows_published(&mut self) -> u64 {
         self.published
     }
 }

@@ -56,19 +56,23 @@ impl Aggregate {
         if rebased == [false; GROUPS] {
             return blobs;
         }
-        let slots = self.groups.live_of(&rebased);
-        let entries =
-            self.accumulators.iter().filter_map(|accumulator| accumulator.entries_of(&slots));
-        let entries = entries.collect::<Vec<_>>();
-        let bases = self.blobs(BlobKind::Base, self.no_keys(), &slots, &entries);
         blobs.retain(|delta| !rebased[usize::from(delta.group)]);
-        blobs.extend(bases);
+        blobs.extend(self.base_blobs(&rebased));
         // A group that is due has lost its last row: its base is empty.
         let is_there = |group: &usize| blobs.iter().any(|blob| usize::from(blob.group) == *group);
         let empty = (0..GROUPS).filter(|group| rebased[*group]);
         let empty = empty.filter(|group| !is_there(group)).collect::<Vec<_>>();
         blobs.extend(empty.into_iter().map(|group| self.empty_base(group)));
         blobs
+    }
+
+    /// All that these vnode groups hold, those that hold nothing left out.
+    pub(super) fn base_blobs(&self, wanted: &[bool; GROUPS]) -> Vec<SealedBlob> {
+        let slots = self.groups.live_of(wanted);
+        let entries =
+            self.accumulators.iter().filter_map(|accumulator| accumulator.entries_of(&slots));
+        let entries = entries.collect::<Vec<_>>();
+        self.blobs(BlobKind::Base, self.no_keys(), &slots, &entries)
     }
 
     fn empty_base(&self, group: usize) -> SealedBlob {

@@ -45,6 +45,16 @@ impl Arrangement {
         blobs
     }
 
+    /// All rows, those of each vnode group that has any as one base.
+    pub(crate) fn bases(&self, owner: &BlobOwner) -> Vec<SealedBlob> {
+        let all = self.by_group(self.live());
+        let filled = all.iter().enumerate().filter(|(_, rows)| !rows.is_empty());
+        let base = |(group, slots): (usize, &Vec<u32>)| {
+            owner.seal(group as u8, BlobKind::Base, vec![self.stored_rows(slots)])
+        };
+        filled.map(base).collect()
+    }
+
     fn by_group(&self, slots: impl Iterator<Item = u32>) -> ByGroup<u32> {
         let mut groups = ByGroup::default();
         for slot in slots {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 use segue_types::ObjectId;
 
-use super::{NodeKind, part_id, relation_aggregate, relation_normaliser};
+use super::relation::{aggregate_with_rows, normaliser_with_rows};
+use super::{NodeKind, part_id};
 use crate::aggregate::Aggregate;
 use crate::arrangement::{Arrangement, Changes};
 use crate::blob::{BlobOwner, fingerprint};
@@ -15,6 +16,7 @@ use crate::operators::{
 };
 use crate::rows::{Identity, Rows, nullable};
 use crate::spec::{DataflowSpec, JoinSpec, Node, OperatorSpec};
+use crate::workers::{Exchange, Normalisers, Shards, Workers};
 
 /// One operator under construction.
 struct Place<'a> {
@@ -23,12 +25,49 @@ struct Place<'a> {
     place: usize,
 }
 
-/// The operator at `place`.
-pub(super) fn build(object: ObjectId, spec: &DataflowSpec, place: usize) -> NodeKind {
+/// The operator at `place`, in as many shards as there are workers if its work can be shared.
+pub(super) fn build(
+    object: ObjectId,
+    spec: &DataflowSpec,
+    place: usize,
+    workers: Workers,
+) -> NodeKind {
     let at = Place { object, spec, place };
-    match &spec.operators[place] {
-        OperatorSpec::Normalise { .. } => NodeKind::Changes(Box::new(at.normalise())),
-        _ => NodeKind::Deltas(at.operator()),
+    if let OperatorSpec::Normalise { key, .. } = &spec.operators[place] {
+        return NodeKind::Changes(Box::new(Normalisers::new(workers, key, || at.normalise())));
+    }
+    NodeKind::Deltas(match exchanges(&spec.operators[place]) {
+        Some(exchanges) if workers.count() > 1 => {
+            Box::new(Shards::new(workers, exchanges, || at.operator()))
+        }
+        _ => at.operator(),
+    })
+}
+
+/// How many shards an operator has.
+pub(super) fn shards(operator: &OperatorSpec, workers: Workers) -> usize {
+    let is_shared =
+        matches!(operator, OperatorSpec::Normalise { .. }) || exchanges(operator).is_some();
+    if is_shared { workers.count() } else { 1 }
+}
+
+/// How the inputs of an operator are spread over shards; `None` where all rows may meet.
+fn exchanges(operator: &OperatorSpec) -> Option<Vec<Exchange>> {
+    let by_key = |key: &[usize]| (!key.is_empty()).then(|| Exchange::ByKey(key.to_vec()));
+    match operator {
+        OperatorSpec::Project { .. }
+        | OperatorSpec::Filter { .. }
+        | OperatorSpec::Unnest { .. } => Some(vec![Exchange::Deal]),
+        OperatorSpec::Aggregate { keys, .. } => Some(vec![by_key(keys)?]),
+        OperatorSpec::TopN { top, .. } => Some(vec![by_key(&top.partition)?]),
+        OperatorSpec::Join { join, .. } | OperatorSpec::Lookup { join, .. } => {
+            Some(vec![by_key(&join.left_key)?, by_key(&join.right_key)?])
+        }
+        OperatorSpec::Recompute { inputs, .. } => {
+            inputs.iter().map(|input| by_key(&input.key)).collect()
+        }
+        OperatorSpec::UnionAll { .. } | OperatorSpec::Constant { .. } => None,
+        OperatorSpec::Normalise { .. } => unreachable!("it takes changes by key"),
     }
 }
 
@@ -53,7 +92,7 @@ impl Place<'_> {
         let OperatorSpec::Normalise { input, key, conflict } = self.kind() else {
             unreachable!("asked for a normaliser alone")
         };
-        let own = relation_normaliser(self.spec) == Some(self.place);
+        let own = normaliser_with_rows(self.spec) == Some(self.place);
         let schema = if own { &self.spec.schema } else { &self.spec.inputs[*input].schema };
         let rows = Rows::new(schema, Identity::Key(key.clone()));
         let owner = self.owner(0, schema, &rows.layout());
@@ -114,7 +153,7 @@ impl Place<'_> {
             schema,
             append_only,
         );
-        if relation_aggregate(self.spec) == Some(self.place) {
+        if aggregate_with_rows(self.spec) == Some(self.place) {
             aggregate.hold_relation(&self.spec.schema);
         }
         aggregate

@@ -42,6 +42,11 @@ pub fn group_of(vnode: u8) -> u8 {
     vnode / (VNODES / GROUPS) as u8
 }
 
+/// Some hash whose vnode is of this group.
+pub(crate) fn hash_in_group(group: u8) -> u64 {
+    (u64::from(group) * (VNODES / GROUPS) as u64) << 56
+}
+
 /// The stable hash of each row's key: the top byte is its vnode.
 pub fn hash_rows(rows: &RecordBatch, key: &[usize]) -> Vec<u64> {
     hash_columns(&Column::of(rows, key), rows.num_rows())

@@ -37,6 +37,10 @@ impl OperatorState for Constant {
         Vec::new()
     }
 
+    fn bases(&mut self) -> Vec<SealedBlob> {
+        Vec::new()
+    }
+
     fn load(&mut self, blobs: &[StateBlob]) -> Result<(), RestoreError> {
         self.started = true;
         match blobs {
@@ -53,7 +57,7 @@ impl OperatorState for Constant {
         vec![Delta::inserts(self.rows.clone())]
     }
 
-    fn size(&self) -> StateSize {
+    fn size(&mut self) -> StateSize {
         StateSize::default()
     }
 }

@@ -119,6 +119,10 @@ impl OperatorState for Lookup {
         self.rows.seal(&self.owner)
     }
 
+    fn bases(&mut self) -> Vec<SealedBlob> {
+        self.rows.bases(&self.owner)
+    }
+
     fn load(&mut self, blobs: &[StateBlob]) -> Result<(), RestoreError> {
         self.rows.load(&self.owner, blobs)
     }
@@ -127,7 +131,7 @@ impl OperatorState for Lookup {
         unreachable!("no relation is derived from a temporal join")
     }
 
-    fn size(&self) -> StateSize {
+    fn size(&mut self) -> StateSize {
         StateSize { rows: self.rows.row_count(), bytes: self.rows.bytes() }
     }
 }

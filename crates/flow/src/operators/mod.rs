@@ -39,6 +39,15 @@ pub(crate) struct StateSize {
     pub(crate) bytes: usize,
 }
 
+impl std::iter::Sum for StateSize {
+    fn sum<I: Iterator<Item = StateSize>>(sizes: I) -> StateSize {
+        sizes.fold(StateSize::default(), |sum, size| StateSize {
+            rows: sum.rows + size.rows,
+            bytes: sum.bytes + size.bytes,
+        })
+    }
+}
+
 /// One operator of a running dataflow.
 pub(crate) trait Operator: Send {
     /// The output's delta for one step; `inputs` has one list per input node, in the spec's order.
@@ -61,9 +70,12 @@ pub(crate) trait Operator: Send {
 }
 
 /// What a stateful operator can do besides stepping.
-pub(crate) trait OperatorState {
+pub(crate) trait OperatorState: Send {
     /// What changed since the last seal.
     fn seal(&mut self) -> Vec<SealedBlob>;
+
+    /// All that it holds, as stored blobs that need no others.
+    fn bases(&mut self) -> Vec<SealedBlob>;
 
     /// Takes over stored blobs into an operator that has not stepped.
     fn load(&mut self, blobs: &[StateBlob]) -> Result<(), RestoreError>;
@@ -71,7 +83,7 @@ pub(crate) trait OperatorState {
     /// The sum of all deltas put out so far.
     fn contents(&mut self) -> Vec<Delta>;
 
-    fn size(&self) -> StateSize;
+    fn size(&mut self) -> StateSize;
 
     /// What the dataflow's relation holds now, where it is this operator's own rows.
     fn relation(&mut self) -> Option<RelationVersion> {
@@ -79,12 +91,12 @@ pub(crate) trait OperatorState {
     }
 
     /// How many rows the relation got that no step put out.
-    fn rows_published(&self) -> u64 {
+    fn rows_published(&mut self) -> u64 {
         0
     }
 
     /// How much the relation holds beside the state.
-    fn relation_size(&self) -> Option<StateSize> {
+    fn relation_size(&mut self) -> Option<StateSize> {
         None
     }
 }

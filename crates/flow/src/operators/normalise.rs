@@ -12,7 +12,7 @@ use crate::blob::{BlobOwner, SealedBlob};
 use crate::delta::Delta;
 use crate::error::{RestoreError, StepError};
 use crate::key::{Column, Index, hash_columns, rows_equal};
-use crate::rows::Rows;
+use crate::rows::{RelationVersion, Rows};
 use crate::spec::Conflict;
 
 #[derive(Debug)]
@@ -50,11 +50,6 @@ impl Normalise {
         rows: Rows,
     ) -> Normalise {
         Normalise { place, owner, conflict, rows }
-    }
-
-    /// The relation it holds, when that is the dataflow's own.
-    pub(crate) fn rows_mut(&mut self) -> &mut Rows {
-        &mut self.rows
     }
 
     pub(crate) fn step(&mut self, changes: &[Changes]) -> Result<Vec<Delta>, StepError> {
@@ -159,6 +154,10 @@ impl OperatorState for Normalise {
         self.rows.seal(&self.owner)
     }
 
+    fn bases(&mut self) -> Vec<SealedBlob> {
+        self.rows.bases(&self.owner)
+    }
+
     fn load(&mut self, blobs: &[StateBlob]) -> Result<(), RestoreError> {
         self.rows.load(&self.owner, blobs)
     }
@@ -167,7 +166,11 @@ impl OperatorState for Normalise {
         self.rows.contents()
     }
 
-    fn size(&self) -> StateSize {
+    fn size(&mut self) -> StateSize {
         StateSize { rows: self.rows.row_count(), bytes: self.rows.bytes() }
+    }
+
+    fn relation(&mut self) -> Option<RelationVersion> {
+        Some(self.rows.version())
     }
 }

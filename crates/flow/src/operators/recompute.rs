@@ -168,6 +168,11 @@ impl OperatorState for Recompute {
         blobs
     }
 
+    fn bases(&mut self) -> Vec<SealedBlob> {
+        let held = self.inputs.iter().chain([&self.output]);
+        held.flat_map(|held| held.rows.bases(&held.owner)).collect()
+    }
+
     fn load(&mut self, blobs: &[StateBlob]) -> Result<(), RestoreError> {
         for held in self.inputs.iter_mut().chain([&mut self.output]) {
             let own = blobs.iter().filter(|blob| blob.operator == held.owner.operator);
@@ -186,7 +191,7 @@ impl OperatorState for Recompute {
         self.output.rows.contents().into_iter().map(rename).collect()
     }
 
-    fn size(&self) -> StateSize {
+    fn size(&mut self) -> StateSize {
         let held = || self.inputs.iter().chain([&self.output]);
         StateSize {
             rows: held().map(|held| held.rows.row_count()).sum(),

@@ -185,6 +185,10 @@ impl OperatorState for TopN {
         self.rows.seal(&self.owner)
     }
 
+    fn bases(&mut self) -> Vec<SealedBlob> {
+        self.rows.bases(&self.owner)
+    }
+
     fn load(&mut self, blobs: &[StateBlob]) -> Result<(), RestoreError> {
         self.rows.load(&self.owner, blobs)?;
         let slots = self.rows.live().collect::<Vec<_>>();
@@ -203,7 +207,7 @@ impl OperatorState for TopN {
         shown.chunks(CHUNK_ROWS).map(|rows| self.output(rows)).collect()
     }
 
-    fn size(&self) -> StateSize {
+    fn size(&mut self) -> StateSize {
         // An entry of an ordered map: its bytes, about as many as the row has, and a node's share.
         let rows = self.rows.row_count();
         let per_row = self.rows.bytes().checked_div(rows).map_or(0, |bytes| bytes + 64);

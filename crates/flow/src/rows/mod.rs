@@ -12,6 +12,7 @@ mod index;
 mod seal;
 mod version;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{RecordBatch, UInt32Array};
@@ -27,7 +28,7 @@ pub use version::RelationVersion;
 use crate::blob::StoredSizes;
 use crate::delta::Delta;
 use crate::error::StepError;
-use crate::key::{Column, hash_columns, rows_equal, vnode_of};
+use crate::key::{Column, hash_columns, hash_in_group, rows_equal, vnode_of};
 use chunk::{Chunk, RowId};
 use version::Versions;
 
@@ -38,8 +39,8 @@ pub(crate) enum Identity {
     Key(Vec<usize>),
     /// Equal rows are told apart by nothing: they are counted.
     Row,
-    /// Rows are never removed, so nobody asks.
-    None,
+    /// Rows are never removed, so nobody asks. They are stored in these vnode groups.
+    None(Range<u8>),
 }
 
 /// The rows of one relation, with their writer's bookkeeping.
@@ -67,7 +68,7 @@ impl Rows {
         let columns = match &identity {
             Identity::Key(key) => key.clone(),
             Identity::Row => (0..schema.fields().len()).collect(),
-            Identity::None => Vec::new(),
+            Identity::None(_) => Vec::new(),
         };
         Rows {
             schema,
@@ -109,8 +110,8 @@ impl Rows {
             return Ok(());
         }
         let columns = self.identity_of(delta.rows());
-        let hashes = match self.identity {
-            Identity::None => self.spread_hashes(delta.len()),
+        let hashes = match &self.identity {
+            Identity::None(groups) => self.spread_hashes(groups, delta.len()),
             _ => hash_columns(&columns, delta.len()),
         };
         let removals = self.remove_all(delta, &columns, &hashes, place)?;
@@ -121,9 +122,12 @@ impl Rows {
     }
 
     /// Without a key any vnode will do, as long as a row keeps it: chunk after chunk, so that an epoch touches few.
-    fn spread_hashes(&self, rows: usize) -> Vec<u64> {
-        let hash = |row: usize| (((self.row_count + row) / CHUNK_ROWS % 16) as u64 * 16) << 56;
-        (0..rows).map(hash).collect()
+    fn spread_hashes(&self, groups: &Range<u8>, rows: usize) -> Vec<u64> {
+        let group = |row: usize| {
+            let chunk = (self.row_count + row) / CHUNK_ROWS;
+            groups.start + (chunk % groups.len()) as u8
+        };
+        (0..rows).map(|row| hash_in_group(group(row))).collect()
     }
 
     fn remove_all(
@@ -138,7 +142,7 @@ impl Rows {
         let index = Arc::clone(&self.index);
         let mut index = index.write();
         for (row, weight) in weights.iter().enumerate().filter(|(_, weight)| **weight < 0) {
-            if self.identity == Identity::None {
+            if matches!(self.identity, Identity::None(_)) {
                 return Err(StepError::NotAppendOnly { place: place.to_owned() });
             }
             let negative = || StepError::NegativeMultiplicity { place: place.to_owned() };
@@ -201,12 +205,12 @@ impl Rows {
         let mut added = Vec::with_capacity(delta.len());
         let mut copies = Vec::new();
         for row in (0..delta.len()).filter(|row| delta.weight(*row) > 0) {
-            match self.identity {
+            match &self.identity {
                 Identity::Key(_) if delta.weight(row) != 1 => {
                     return Err(StepError::DuplicateKey { place: place.to_owned() });
                 }
                 Identity::Key(_) => added.push(row as u32),
-                Identity::None => {
+                Identity::None(_) => {
                     added.extend(std::iter::repeat_n(row as u32, delta.weight(row) as usize))
                 }
                 Identity::Row => {
@@ -264,7 +268,7 @@ impl Rows {
         hashes: &[u64],
         place: &str,
     ) -> Result<(), StepError> {
-        if self.identity == Identity::None {
+        if matches!(self.identity, Identity::None(_)) {
             return Ok(());
         }
         let index = Arc::clone(&self.index);

@@ -17,7 +17,7 @@ use segue_types::{BlobKind, StateBlob};
 use crate::blob::{BlobOwner, SealedBlob};
 use crate::delta::Delta;
 use crate::error::RestoreError;
-use crate::key::{Column, GROUPS, group_of, hash_columns, vnode_of};
+use crate::key::{Column, GROUPS, group_of, hash_columns, hash_in_group, vnode_of};
 
 const COPIES: &str = "copies";
 
@@ -26,7 +26,10 @@ type ByGroup<T> = [Vec<T>; GROUPS];
 impl Rows {
     /// Text of all that the stored layout depends on besides the columns.
     pub(crate) fn layout(&self) -> String {
-        format!("{:?}", self.identity)
+        match &self.identity {
+            Identity::None(_) => "None".to_owned(),
+            identity => format!("{identity:?}"),
+        }
     }
 
     /// What changed since the last seal.
@@ -52,6 +55,16 @@ impl Rows {
         blobs.iter().for_each(|blob| self.sizes.sealed(blob));
         self.chunks.iter_mut().flatten().for_each(|chunk| chunk.unsealed.clear());
         blobs
+    }
+
+    /// All rows, those of each vnode group that has any as one base.
+    pub(crate) fn bases(&self, owner: &BlobOwner) -> Vec<SealedBlob> {
+        let all = self.rows_by_group(&[true; GROUPS], |chunk| chunk.alive.ones().collect());
+        let filled = all.iter().enumerate().filter(|(_, rows)| !rows.is_empty());
+        let base = |(group, rows): (usize, &Vec<RowId>)| {
+            owner.seal(group as u8, BlobKind::Base, vec![self.stored_rows(rows)])
+        };
+        filled.map(base).collect()
     }
 
     fn rows_by_group(
@@ -185,17 +198,18 @@ impl Rows {
         }
         let rows = stored.project(&(0..fields).collect::<Vec<_>>()).ok()?;
         let columns = self.identity_of(&rows);
-        let hashes = match self.identity {
-            Identity::None => vec![(u64::from(group) * 16) << 56; rows.num_rows()],
+        let hashes = match &self.identity {
+            // A smaller number of workers gives the rest of the groups to others.
+            Identity::None(_) => vec![hash_in_group(group); rows.num_rows()],
             _ => hash_columns(&columns, rows.num_rows()),
         };
         if hashes.iter().any(|hash| group_of(vnode_of(*hash)) != group) {
             return None;
         }
-        if self.identity != Identity::None {
+        if !matches!(self.identity, Identity::None(_)) {
             self.unload_found(&columns, &hashes);
         }
-        let delta = match self.identity {
+        let delta = match &self.identity {
             Identity::Row => {
                 let copies = stored.column(fields).as_primitive::<UInt32Type>();
                 Delta::weighted(

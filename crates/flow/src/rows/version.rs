@@ -16,15 +16,18 @@ use super::chunk::{Chunk, ChunkData, Mask, Patch, RowId};
 use super::index::SharedIndex;
 use super::{Identity, Rows};
 use crate::key::{Column, hash_columns, rows_equal};
+use crate::workers::shard_of_hash;
 
 /// An immutable snapshot of a relation. Cheap to clone, usable from any thread.
 #[derive(Clone, Debug)]
 pub struct RelationVersion {
-    inner: Arc<Inner>,
+    /// By shard; at least one.
+    shards: Arc<[Arc<Shard>]>,
 }
 
+/// What one shard of the relation held.
 #[derive(Debug)]
-struct Inner {
+struct Shard {
     schema: SchemaRef,
     key: Vec<usize>,
     /// By chunk number.
@@ -90,8 +93,8 @@ impl Versions {
     ) -> RelationVersion {
         let row_count = chunks.iter().flatten().map(SeenChunk::row_count).sum();
         let pin = std::mem::take(&mut self.pin);
-        let inner = Inner { schema, key, chunks, row_count, index, _pin: pin };
-        let version = RelationVersion { inner: Arc::new(inner) };
+        let shard = Shard { schema, key, chunks, row_count, index, _pin: pin };
+        let version = RelationVersion { shards: Arc::new([Arc::new(shard)]) };
         self.newest = Some(version.clone());
         version
     }
@@ -155,7 +158,7 @@ impl Rows {
         let unchanged = self.chunks.iter().flatten().all(|chunk| chunk.mask.is_some());
         if let Some(newest) = &self.versions.newest
             && unchanged
-            && newest.inner.row_count == self.row_count
+            && newest.row_count() == self.row_count
         {
             let newest = newest.clone();
             // Former versions may have gone since the newest was made.
@@ -180,55 +183,84 @@ impl Rows {
 }
 
 impl RelationVersion {
+    /// What the shards of one relation hold, in their order.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub(crate) fn of_shards(versions: Vec<RelationVersion>) -> RelationVersion {
+        assert!(!versions.is_empty(), "a relation has a shard");
+        let shards = versions.iter().flat_map(|version| version.shards.iter().cloned());
+        RelationVersion { shards: shards.collect() }
+    }
+
     /// The relation's columns, all of them nullable.
     pub fn schema(&self) -> &SchemaRef {
-        &self.inner.schema
+        &self.shards[0].schema
     }
 
     /// The columns by which [`RelationVersion::lookup`] finds rows; empty if there is no key.
     pub fn key(&self) -> &[usize] {
-        &self.inner.key
+        &self.shards[0].key
     }
 
     /// How many rows it holds, copies counted.
     pub fn row_count(&self) -> usize {
-        self.inner.row_count
+        self.shards.iter().map(|shard| shard.row_count).sum()
     }
 
     /// Its rows, at most 8192 (and the copies among them) at a time, filtered as they are asked for.
     pub fn batches(&self) -> impl Iterator<Item = RecordBatch> + Send + use<> {
-        let inner = Arc::clone(&self.inner);
-        (0..inner.chunks.len()).filter_map(move |number| inner.batch(number))
+        let shards = Arc::clone(&self.shards);
+        (0..shards.len()).flat_map(move |number| {
+            let shard = Arc::clone(&shards[number]);
+            (0..shard.chunks.len()).filter_map(move |chunk| shard.batch(chunk))
+        })
     }
 
     /// The rows whose key is one of `keys`, in their order; keys that are not there are left out, as is a
     /// key with a NULL in it. `None` if the columns are not of this relation's key types.
     pub fn lookup(&self, keys: &RecordBatch) -> Option<RecordBatch> {
-        let inner = &self.inner;
-        let expected = inner.key.iter().map(|column| inner.schema.field(*column).data_type());
+        let expected = self.key().iter().map(|column| self.schema().field(*column).data_type());
         let given = keys.columns().iter().map(|column| column.data_type());
-        if inner.key.is_empty() || !expected.eq(given) {
+        if self.key().is_empty() || !expected.eq(given) {
             return None;
         }
         let columns = keys.columns().iter().map(Column::new).collect::<Vec<_>>();
         let hashes = hash_columns(&columns, keys.num_rows());
-        let index = inner.index.read();
+        let indexes = self.shards.iter().map(|shard| shard.index.read()).collect::<Vec<_>>();
         let found = (0..keys.num_rows())
             .filter(|row| columns.iter().all(|c| !c.is_null(*row)))
             .filter_map(|row| {
-                let same = |slot: u32| inner.is_row(RowId(slot), &columns, row);
-                index
-                    .current
-                    .find(hashes[row], same)
-                    .or_else(|| index.graveyard.find(hashes[row], same))
+                let number = shard_of_hash(hashes[row], self.shards.len());
+                let same = |slot: u32| self.shards[number].is_row(RowId(slot), &columns, row);
+                let (index, hash) = (&indexes[number], hashes[row]);
+                let slot = index.current.find(hash, same);
+                let slot = slot.or_else(|| index.graveyard.find(hash, same));
+                slot.map(|slot| (number, RowId(slot)))
             });
-        let found = found.map(RowId).collect::<Vec<_>>();
-        drop(index);
-        Some(inner.gather(&found))
+        let found = found.collect::<Vec<_>>();
+        drop(indexes);
+        Some(self.gather(&found))
+    }
+
+    /// The rows at these places, (shard, row), in their order.
+    fn gather(&self, ids: &[(usize, RowId)]) -> RecordBatch {
+        if ids.is_empty() {
+            return RecordBatch::new_empty(Arc::clone(self.schema()));
+        }
+        let locate = |(number, id): &(usize, RowId)| {
+            let chunk = self.shards[*number].chunks[id.chunk()].as_ref();
+            chunk.expect("only seen rows are found").locate(id.row())
+        };
+        let found = ids.iter().map(locate).collect::<Vec<_>>();
+        let batches = found.iter().map(|(data, _)| &data.batch).collect::<Vec<_>>();
+        let places = found.iter().enumerate().map(|(i, (_, row))| (i, *row)).collect::<Vec<_>>();
+        interleave_record_batch(&batches, &places)
+            .expect("all chunks of a relation have one schema")
     }
 }
 
-impl Inner {
+impl Shard {
     fn batch(&self, number: usize) -> Option<RecordBatch> {
         let batch = self.chunks[number].as_ref()?.living();
         (batch.num_rows() > 0).then_some(batch)
@@ -239,20 +271,5 @@ impl Inner {
         let is_equal =
             |(data, place): (&ChunkData, usize)| rows_equal(&data.identity, place, columns, row);
         chunk.mask.sees(id.row()) && is_equal(chunk.locate(id.row()))
-    }
-
-    fn gather(&self, ids: &[RowId]) -> RecordBatch {
-        if ids.is_empty() {
-            return RecordBatch::new_empty(Arc::clone(&self.schema));
-        }
-        let locate = |id: &RowId| {
-            let chunk = self.chunks[id.chunk()].as_ref().expect("only seen rows are found");
-            chunk.locate(id.row())
-        };
-        let found = ids.iter().map(locate).collect::<Vec<_>>();
-        let batches = found.iter().map(|(data, _)| &data.batch).collect::<Vec<_>>();
-        let places = found.iter().enumerate().map(|(i, (_, row))| (i, *row)).collect::<Vec<_>>();
-        interleave_record_batch(&batches, &places)
-            .expect("all chunks of a relation have one schema")
     }
 }

@@ -1,15 +1,18 @@
 //! The law of the engine, by properties: after every step the sum of the output deltas, and the relation, are what DataFusion
 //! answers over the sum of the inputs. With duplicates, removals before their additions, NULL, −0.0, NaN, empty steps,
-//! keys that die and return, seals and restores at any step, and versions read long after they were taken.
+//! keys that die and return, seals and restores at any step, versions read long after they were taken, and one to
+//! three workers, of whom there are others after each seal.
 
 mod oracle;
 mod pipelines;
 mod rows;
 mod stored;
 
+use std::num::NonZeroUsize;
+
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
-use segue_flow::{Dataflow, Delta, InputKind, RelationVersion, StepInput};
+use segue_flow::{Dataflow, Delta, InputKind, RelationVersion, StepInput, Workers};
 use segue_types::ObjectId;
 
 use oracle::{Oracle, RowCounts};
@@ -23,12 +26,28 @@ fn steps(removals: bool) -> impl Strategy<Value = Vec<StepPlan>> {
     prop::collection::vec(rows::step_plan(removals), 1..8)
 }
 
+/// One, two, or three that share even the least work.
+fn workers(count: usize) -> Workers {
+    let workers = Workers::new(NonZeroUsize::new(count).expect("not zero"), 1 << 20);
+    if count == 3 { workers.with_shared_rows_min(0) } else { workers }
+}
+
+/// Another number of workers.
+fn others(count: usize) -> usize {
+    count % 3 + 1
+}
+
 /// Runs the steps and compares after each.
-fn check(pipeline: &Pipeline, kind: InputKind, steps: &[StepPlan]) -> Result<(), TestCaseError> {
+fn check(
+    pipeline: &Pipeline,
+    kind: InputKind,
+    steps: &[StepPlan],
+    mut count: usize,
+) -> Result<(), TestCaseError> {
     let oracle = Oracle::new();
     let spec = (pipeline.spec)(kind);
     let key = spec.key.clone();
-    let mut dataflow = Dataflow::new(OBJECT, spec.clone());
+    let mut dataflow = Dataflow::new(OBJECT, spec.clone(), workers(count));
     let mut live = Live::default();
     // What the relation held when it was made is a delta too.
     let mut sum = RowCounts::of_batches(dataflow.version().batches());
@@ -52,10 +71,16 @@ fn check(pipeline: &Pipeline, kind: InputKind, steps: &[StepPlan]) -> Result<(),
             stored.keep(&dataflow.seal());
         }
         if step.seals && step.restores {
-            dataflow = Dataflow::new(OBJECT, spec.clone());
+            count = others(count);
+            dataflow = Dataflow::new(OBJECT, spec.clone(), workers(count));
             dataflow.restore(stored.blobs()).expect("just sealed");
             let restored = RowCounts::of_batches(dataflow.version().batches());
             prop_assert_eq!(&restored, &expected, "restored {}", pipeline.sql);
+        } else if step.seals {
+            count = others(count);
+            dataflow = dataflow.resharded(workers(count)).expect("just sealed");
+            let resharded = RowCounts::of_batches(dataflow.version().batches());
+            prop_assert_eq!(&resharded, &expected, "resharded {}", pipeline.sql);
         }
         versions.push((version, expected));
         for (version, expected) in &versions {
@@ -98,11 +123,12 @@ fn check_absorbed(
     pipeline: &Pipeline,
     kind: InputKind,
     steps: &[StepPlan],
+    mut count: usize,
 ) -> Result<(), TestCaseError> {
     let oracle = Oracle::new();
     let spec = (pipeline.spec)(kind);
     let key = spec.key.clone();
-    let mut dataflow = Dataflow::new(OBJECT, spec.clone());
+    let mut dataflow = Dataflow::new(OBJECT, spec.clone(), workers(count));
     let mut live = Live::default();
     let mut stored = Stored::default();
     let mut versions: Vec<(RelationVersion, RowCounts)> = Vec::new();
@@ -114,7 +140,8 @@ fn check_absorbed(
         }
         stored.keep(&dataflow.seal());
         if step.restores {
-            dataflow = Dataflow::new(OBJECT, spec.clone());
+            count = others(count);
+            dataflow = Dataflow::new(OBJECT, spec.clone(), workers(count));
             dataflow.restore(stored.blobs()).expect("just sealed");
         }
         let expected = oracle.answer(pipeline.sql, &live);
@@ -138,23 +165,26 @@ proptest! {
     fn every_pipeline_agrees_with_the_batch_engine_under_removals(
         pipeline in 0..PIPELINES.len(),
         steps in steps(true),
+        count in 1..4_usize,
     ) {
-        check(&PIPELINES[pipeline], InputKind::Changelog, &steps)?;
+        check(&PIPELINES[pipeline], InputKind::Changelog, &steps, count)?;
     }
 
     #[test]
     fn every_relation_agrees_with_the_batch_engine_where_nobody_reads_the_changes(
         pipeline in 0..PIPELINES.len(),
         steps in steps(true),
+        count in 1..4_usize,
     ) {
-        check_absorbed(&PIPELINES[pipeline], InputKind::Changelog, &steps)?;
+        check_absorbed(&PIPELINES[pipeline], InputKind::Changelog, &steps, count)?;
     }
 
     #[test]
     fn every_pipeline_agrees_with_the_batch_engine_over_an_append_only_input(
         pipeline in 0..PIPELINES.len(),
         steps in steps(false),
+        count in 1..4_usize,
     ) {
-        check(&PIPELINES[pipeline], InputKind::AppendOnly, &steps)?;
+        check(&PIPELINES[pipeline], InputKind::AppendOnly, &steps, count)?;
     }
 }

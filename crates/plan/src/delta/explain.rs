@@ -12,6 +12,11 @@ use super::errors::type_name;
 
 /// One line per operator, indented under its reader.
 pub fn explain(plan: &ViewPlan) -> String {
+    explain_with(plan, &|_| None)
+}
+
+/// The same, each line with what `note` says of the operator at that place, or of the relation.
+pub fn explain_with(plan: &ViewPlan, note: &dyn Fn(Place) -> Option<String>) -> String {
     let mut text = String::new();
     let key = match plan.key.as_slice() {
         [] if plan.spec.is_append_only(plan.spec.output) => "append-only".to_owned(),
@@ -21,9 +26,25 @@ pub fn explain(plan: &ViewPlan) -> String {
     let columns = plan.schema.fields().iter();
     let columns = columns.map(|field| format!("{} {}", field.name(), type_name(field.data_type())));
     let columns = columns.collect::<Vec<_>>().join(", ");
-    line(&mut text, 0, &format!("Materialize ({columns}) {key}; state: the rows"));
-    describe(plan, plan.spec.output, 1, &mut text);
+    let content = format!("Materialize ({columns}) {key}; state: the rows");
+    line(&mut text, 0, &noted(content, note(Place::Relation)));
+    describe(plan, plan.spec.output, 1, note, &mut text);
     text
+}
+
+/// What a line of a plan is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    Relation,
+    /// By its number in the plan.
+    Operator(usize),
+}
+
+fn noted(content: String, note: Option<String>) -> String {
+    match note {
+        Some(note) => format!("{content} ({note})"),
+        None => content,
+    }
 }
 
 fn line(text: &mut String, depth: usize, content: &str) {
@@ -38,7 +59,13 @@ fn names(schema: &SchemaRef, columns: &[usize]) -> String {
         .join(", ")
 }
 
-fn describe(plan: &ViewPlan, node: Node, depth: usize, text: &mut String) {
+fn describe(
+    plan: &ViewPlan,
+    node: Node,
+    depth: usize,
+    note: &dyn Fn(Place) -> Option<String>,
+    text: &mut String,
+) {
     let place = match node {
         Node::Input(input) => return line(text, depth, &input_text(plan, input)),
         Node::Operator(place) => place,
@@ -95,8 +122,8 @@ fn describe(plan: &ViewPlan, node: Node, depth: usize, text: &mut String) {
             format!("Unnest {}", names(&plan.spec.schema_of(*input), lists))
         }
     };
-    line(text, depth, &content);
-    operator.inputs().into_iter().for_each(|input| describe(plan, input, depth + 1, text));
+    line(text, depth, &noted(content, note(Place::Operator(place))));
+    operator.inputs().into_iter().for_each(|input| describe(plan, input, depth + 1, note, text));
 }
 
 fn top_text(plan: &ViewPlan, input: Node, top: &TopNSpec) -> String {

@@ -1,7 +1,8 @@
 //! Parts of a plan that DataFusion's batch engine computes: a logical plan over *leaves*, planned once, run again and
 //! again over batches in memory.
 //!
-//! It runs in the calling thread, one partition, without waiting: a stream that wants to wait is an error.
+//! It runs in the calling thread, one partition, without waiting: a stream that wants to wait is an error. Several threads
+//! may run one at the same time: each takes an *instance* of the physical plan, of which more are made when all are busy.
 
 use std::fmt;
 use std::future::Future;
@@ -39,34 +40,55 @@ const MAX_PENDING: usize = 1_000_000;
 
 /// A fragment that can be run.
 pub(super) struct Fragment {
-    plan: Arc<dyn ExecutionPlan>,
-    feed: Arc<Feed>,
+    plan: LogicalPlan,
     /// What each leaf's batches are cast to.
     leaves: Vec<SchemaRef>,
     /// The types that come out.
     types: Vec<DataType>,
-    text: String,
-    running: Mutex<()>,
+    /// Instances that nobody runs; at most as many as ran at one time.
+    idle: Mutex<Vec<Instance>>,
+}
+
+/// A physical plan and what feeds its leaves.
+struct Instance {
+    plan: Arc<dyn ExecutionPlan>,
+    feed: Arc<Feed>,
 }
 
 impl Fragment {
     /// Plans `plan`, whose leaves are numbered from 0 and have these schemas.
     pub(super) fn plan(plan: &LogicalPlan, leaves: Vec<SchemaRef>) -> Result<Fragment> {
-        let feed = Arc::new(Feed::default());
-        let planner =
-            DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(LeafPlanner {
-                feed: Arc::clone(&feed),
-            })]);
-        let text = plan.display_indent().to_string();
-        let plan = ready(planner.create_physical_plan(plan, &*STATE))??;
-        let fields = plan.schema();
+        let instance = Instance::plan(plan)?;
+        let fields = instance.plan.schema();
         let types = fields.fields().iter().map(|field| held_type(field.data_type())).collect();
-        Ok(Fragment { plan, feed, leaves, types, text, running: Mutex::new(()) })
+        Ok(Fragment { plan: plan.clone(), leaves, types, idle: Mutex::new(vec![instance]) })
     }
 
     /// The types of what comes out, which are held ones.
     pub(super) fn types(&self) -> &[DataType] {
         &self.types
+    }
+
+    fn take_instance(&self) -> Result<Instance> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        idle.map_or_else(|| Instance::plan(&self.plan), Ok)
+    }
+
+    fn held(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let columns = batch.columns().iter().zip(&self.types);
+        let columns =
+            columns.map(|(column, to)| Ok(cast(column, to)?)).collect::<Result<Vec<_>>>()?;
+        unnamed(columns, batch.num_rows())
+    }
+}
+
+impl Instance {
+    fn plan(plan: &LogicalPlan) -> Result<Instance> {
+        let feed = Arc::new(Feed::default());
+        let leaves = LeafPlanner { feed: Arc::clone(&feed) };
+        let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(leaves)]);
+        let plan = ready(planner.create_physical_plan(plan, &*STATE))??;
+        Ok(Instance { plan, feed })
     }
 
     /// The rows; those beyond `limit` are only begun.
@@ -84,13 +106,6 @@ impl Fragment {
         }
         Ok(batches)
     }
-
-    fn held(&self, batch: &RecordBatch) -> Result<RecordBatch> {
-        let columns = batch.columns().iter().zip(&self.types);
-        let columns =
-            columns.map(|(column, to)| Ok(cast(column, to)?)).collect::<Result<Vec<_>>>()?;
-        unnamed(columns, batch.num_rows())
-    }
 }
 
 /// Columns under numbers, for whoever knows their names.
@@ -106,11 +121,13 @@ fn unnamed(columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
 
 impl Program for Fragment {
     fn run(&self, inputs: &[RecordBatch]) -> Result<Vec<RecordBatch>> {
-        let _alone = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let fed = inputs.iter().zip(&self.leaves).map(|(input, leaf)| as_leaf(input, leaf));
-        self.feed.set(fed.collect::<Result<Vec<_>>>()?);
-        let batches = self.collect(usize::MAX);
-        self.feed.set(Vec::new());
+        let fed = fed.collect::<Result<Vec<_>>>()?;
+        let instance = self.take_instance()?;
+        instance.feed.set(fed);
+        let batches = instance.collect(usize::MAX);
+        instance.feed.set(Vec::new());
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(instance);
         batches?.iter().map(|batch| self.held(batch)).collect()
     }
 }
@@ -126,7 +143,7 @@ fn as_leaf(input: &RecordBatch, leaf: &SchemaRef) -> Result<RecordBatch> {
 
 impl fmt::Debug for Fragment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        write!(f, "{}", self.plan.display_indent())
     }
 }
 
@@ -135,7 +152,8 @@ pub(super) fn constant(plan: &LogicalPlan, limit: usize) -> Result<Vec<RecordBat
     let fragment = Fragment::plan(plan, Vec::new())?;
     // A thread of its own: in a task of the server a stream would wait for its turn.
     let run = || -> Result<Vec<RecordBatch>> {
-        fragment.collect(limit)?.iter().map(|batch| fragment.held(batch)).collect()
+        let rows = fragment.take_instance()?.collect(limit)?;
+        rows.iter().map(|batch| fragment.held(batch)).collect()
     };
     std::thread::scope(|scope| scope.spawn(run).join()).unwrap_or_else(|_| {
         Err(DataFusionError::Internal("computing a constant failed".to_owned()))

@@ -30,7 +30,7 @@ use segue_flow::DataflowSpec;
 use segue_types::{ObjectId, SqlState, UserError};
 use sqlparser::ast::{Distinct, Query, SetExpr, Statement};
 
-pub use explain::explain;
+pub use explain::{Place, explain, explain_with};
 pub use functions::sum_of_reals;
 
 use provider::CatalogProvider;

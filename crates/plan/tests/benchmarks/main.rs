@@ -10,12 +10,13 @@ mod tpch;
 mod tpch_data;
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use datafusion::datasource::MemTable;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use segue_catalog::Catalog;
-use segue_flow::{Dataflow, Delta, StepInput};
+use segue_flow::{Dataflow, Delta, StepInput, Workers};
 use segue_plan::delta::{ViewPlan, plan_view};
 use segue_sql::Statement;
 use segue_types::ObjectId;
@@ -132,7 +133,10 @@ fn run(tables: &[Table], queries: &[(&str, &str)]) -> usize {
     for (name, sql) in queries {
         let plan = plan(&catalog, sql);
         for (way, steps) in ways.iter().enumerate() {
-            let mut dataflow = Dataflow::new(VIEW, plan.spec.clone());
+            // Each way with another number of workers.
+            let count = NonZeroUsize::new(way + 1).expect("not zero");
+            let workers = Workers::new(count, 8 << 20).with_shared_rows_min(0);
+            let mut dataflow = Dataflow::new(VIEW, plan.spec.clone(), workers);
             steps.iter().for_each(|changes| step(tables, &plan, &mut dataflow, changes));
             let expected = answer(tables, &sum(steps), sql);
             let found = held(&mut dataflow);

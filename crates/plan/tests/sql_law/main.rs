@@ -6,6 +6,7 @@ mod queries;
 mod rows;
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -14,7 +15,7 @@ use datafusion::datasource::MemTable;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
-use segue_flow::{BlobKind, Dataflow, Delta, SealedBlob, StateBlob};
+use segue_flow::{BlobKind, Dataflow, Delta, SealedBlob, StateBlob, Workers};
 use segue_plan::delta::{ViewPlan, plan_view};
 use segue_sql::Statement;
 use segue_types::ObjectId;
@@ -84,10 +85,16 @@ impl Stored {
     }
 }
 
+/// One, two, or three that share even the least work.
+fn workers(count: usize) -> Workers {
+    let workers = Workers::new(NonZeroUsize::new(count).expect("not zero"), 8 << 20);
+    if count == 3 { workers.with_shared_rows_min(0) } else { workers }
+}
+
 /// Runs the steps and compares after each.
-fn check(sql: &str, steps: &[Step]) -> Result<(), TestCaseError> {
+fn check(sql: &str, steps: &[Step], mut count: usize) -> Result<(), TestCaseError> {
     let plan = plan(sql);
-    let mut dataflow = Dataflow::new(VIEW, plan.spec.clone());
+    let mut dataflow = Dataflow::new(VIEW, plan.spec.clone(), workers(count));
     let mut sum = held(&mut dataflow);
     let mut tables = Tables::default();
     let mut stored = Stored::default();
@@ -100,7 +107,9 @@ fn check(sql: &str, steps: &[Step]) -> Result<(), TestCaseError> {
         prop_assert_eq!(&sum, &expected, "the deltas of {}", sql);
         if step.restarts {
             stored.keep(&dataflow.seal());
-            dataflow = Dataflow::new(VIEW, plan.spec.clone());
+            // Another number of workers.
+            count = count % 3 + 1;
+            dataflow = Dataflow::new(VIEW, plan.spec.clone(), workers(count));
             let blobs = stored.0.values().flatten().cloned().collect();
             dataflow.restore(blobs).expect("just sealed");
             prop_assert_eq!(&held(&mut dataflow), &expected, "restored {}", sql);
@@ -116,8 +125,9 @@ proptest! {
     fn a_planned_view_holds_what_the_batch_engine_answers(
         query in 0..QUERIES.len(),
         steps in prop::collection::vec(rows::step(), 1..5),
+        count in 1..4_usize,
     ) {
-        check(QUERIES[query], &steps)?;
+        check(QUERIES[query], &steps, count)?;
     }
 }
 
@@ -127,9 +137,9 @@ fn every_query_is_run_at_least_once() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let steps = prop::collection::vec(rows::step(), 4..6);
     let mut wrong = Vec::new();
-    for sql in QUERIES {
+    for (place, sql) in QUERIES.iter().enumerate() {
         let steps = steps.new_tree(&mut runner).expect("steps").current();
-        let outcome = std::panic::catch_unwind(|| check(sql, &steps));
+        let outcome = std::panic::catch_unwind(|| check(sql, &steps, place % 3 + 1));
         match outcome {
             Ok(Ok(())) => {}
             Ok(Err(error)) => wrong.push(format!("{error}")),

@@ -1,6 +1,8 @@
 //! Schema `segue`: sources, stages, splits, jobs, checkpoints, connectors, compatibility, dead letters,
 //! operators.
 
+use std::time::Duration;
+
 use segue_catalog::RelationKind;
 use segue_types::ObjectId;
 
@@ -97,6 +99,8 @@ pub(super) const RELATIONS: &[Relation] = &[
             ("name", Kind::Text),
             ("rows_in", Kind::BigInt),
             ("rows_out", Kind::BigInt),
+            ("busy_us", Kind::BigInt),
+            ("workers", Kind::BigInt),
             ("state_rows", Kind::BigInt),
             ("state_bytes", Kind::BigInt),
             ("expression_errors", Kind::BigInt),
@@ -287,12 +291,18 @@ fn operators(view: &View<'_>, status: &Status) -> Vec<Row> {
             operator.name.as_str(),
             operator.rows_in,
             operator.rows_out,
+            micros(operator.busy),
+            operator.workers as u64,
             operator.state_rows,
             operator.state_bytes,
             operator.expression_errors,
         ]
     };
     status.operators.iter().map(operator).collect()
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
 fn connectors(view: &View<'_>) -> Vec<Row> {

@@ -1,13 +1,19 @@
 //! EXPLAIN of queries by DataFusion, and of our own statements by what they would make.
 
-use segue_plan::delta::{explain as explain_view, plan_view};
+use std::collections::BTreeMap;
+
+use segue_catalog::{RelationKind, Verb};
+use segue_plan::delta::{
+    Place, explain as explain_view, explain_with as explain_view_with, plan_view,
+};
 use segue_plan::stages::{explain as explain_stages, plan_source, plan_table};
-use segue_sql::{Explain, ExplainMode, Statement};
+use segue_sql::{Explain, ExplainMode, Explained, ObjectKind, Statement};
 use segue_types::UserError;
 use sqlparser::ast;
 
 use super::show::table;
 use super::{Call, insert, query};
+use crate::backend::{OperatorStatus, view_query};
 use crate::outcome::Outcome;
 use crate::session::{Running, Session};
 
@@ -59,17 +65,33 @@ fn lines(batches: &[arrow::array::RecordBatch]) -> Vec<String> {
     lines
 }
 
-/// Runs EXPLAIN of a statement of our own: the dataflow that would maintain the view, or the stages
-/// that would be read. Nothing is asked of any external system.
-pub(super) fn own(session: &Session, explain: &Explain) -> Result<Outcome, UserError> {
-    if explain.mode == ExplainMode::Analyze {
-        return Err(UserError::unsupported("EXPLAIN ANALYZE of a CREATE is not supported")
-            .with_hint(
-                "Leave out ANALYZE; segue.operators tells what a view does once it is there.",
-            ));
-    }
+/// Runs EXPLAIN of what is ours.
+pub(super) async fn own(session: &Session, explain: &Explain) -> Result<Outcome, UserError> {
+    let text = match (&explain.subject, explain.mode) {
+        (Explained::Create(statement), ExplainMode::Plan) => created(session, statement)?,
+        (Explained::Create(_), ExplainMode::Analyze) => {
+            return Err(UserError::unsupported("EXPLAIN ANALYZE of a CREATE is not supported")
+                .with_hint(
+                    "Leave out ANALYZE, or create it and use EXPLAIN ANALYZE MATERIALIZED VIEW.",
+                ));
+        }
+        (Explained::Object(ObjectKind::MaterializedView, name), mode) => {
+            maintained(session, name.as_str(), mode).await?
+        }
+        (Explained::Object(kind, _), _) => {
+            let message = format!("EXPLAIN of a {} is not supported", kind.as_sql().to_lowercase());
+            return Err(UserError::unsupported(message)
+                .with_hint("Only a materialized view has a plan of operators."));
+        }
+    };
+    Ok(table("EXPLAIN", &[("QUERY PLAN", text.lines().map(str::to_owned).collect())]))
+}
+
+/// The dataflow that would maintain the view, or the stages that would be read. Nothing is asked of any external
+/// system.
+fn created(session: &Session, statement: &Statement) -> Result<String, UserError> {
     let registry = session.engine.registry();
-    let text = match explain.statement.as_ref() {
+    Ok(match statement {
         Statement::CreateMaterializedView(view) => {
             let reading = session.planner.reading();
             explain_view(&plan_view(&reading.published.catalog, &view.query.tree)?)
@@ -88,6 +110,42 @@ pub(super) fn own(session: &Session, explain: &Explain) -> Result<Outcome, UserE
             return Err(UserError::unsupported("EXPLAIN of this statement is not supported")
                 .with_hint("Explain its query."));
         }
-    };
-    Ok(table("EXPLAIN", &[("QUERY PLAN", text.lines().map(str::to_owned).collect())]))
+    })
+}
+
+/// The dataflow that maintains a view; analyzed, with what its operators did and hold.
+async fn maintained(session: &Session, name: &str, mode: ExplainMode) -> Result<String, UserError> {
+    let reading = session.planner.reading();
+    let catalog = &reading.published.catalog;
+    let object = catalog.resolve_kind(name, RelationKind::MaterializedView, Verb::Explain)?;
+    let plan = plan_view(catalog, &view_query(object)?)?;
+    if mode == ExplainMode::Plan {
+        return Ok(explain_view(&plan));
+    }
+    let status = session.engine.status().await?;
+    let own = status.operators.iter().filter(|operator| operator.object == object.id);
+    let own = own.map(|operator| (operator.place(), operator)).collect::<BTreeMap<_, _>>();
+    Ok(explain_view_with(&plan, &|place| {
+        let place = match place {
+            Place::Relation => None,
+            Place::Operator(place) => Some(place),
+        };
+        own.get(&place).map(|operator| measured(operator))
+    }))
+}
+
+fn measured(operator: &OperatorStatus) -> String {
+    let mut said = format!("rows in {}, out {}", operator.rows_in, operator.rows_out);
+    if operator.state_bytes > 0 {
+        let (rows, bytes) = (operator.state_rows, operator.state_bytes);
+        said += &format!(", held {rows} in {bytes} bytes");
+    }
+    said += &format!(", busy {:.3} ms", operator.busy.as_secs_f64() * 1000.0);
+    if operator.workers > 1 {
+        said += &format!(", workers {}", operator.workers);
+    }
+    if operator.expression_errors > 0 {
+        said += &format!(", expression errors {}", operator.expression_errors);
+    }
+    said
 }

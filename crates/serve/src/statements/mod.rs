@@ -62,7 +62,7 @@ pub(crate) async fn execute(
         Statement::DropIndex(index) => Ok(tolerated::drop_index(index, running)),
         Statement::Show(show) => listing::show(session, show).await,
         Statement::Describe(describe) => describe::describe(session, describe).await,
-        Statement::Explain(explain) => explain::own(session, explain),
+        Statement::Explain(explain) => explain::own(session, explain).await,
         Statement::CreateSource(_)
         | Statement::CreateTable(_)
         | Statement::CreateView(_)

@@ -31,6 +31,7 @@ impl Server {
             data_dir: data.path().to_owned(),
             stop: stop.clone(),
             memory: segue_engine::MemoryLimits::NONE,
+            workers: std::num::NonZeroUsize::MIN,
         };
         let engine = Engine::start(engine_config, Registry::default()).await.expect("it starts");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");

@@ -5,8 +5,8 @@ use sqlparser::tokenizer::Token;
 
 use super::{alter, create, cursor::Cursor, index};
 use crate::{
-    CancelJob, Describe, Drop, DropBehavior, Explain, ExplainMode, ObjectKind, OnMissing,
-    ParseError, Show, Shown, Statement, Wait,
+    CancelJob, Describe, Drop, DropBehavior, Explain, ExplainMode, Explained, ObjectKind,
+    OnMissing, ParseError, Show, Shown, Statement, Wait,
 };
 
 /// Objects of RisingWave that Segue does not have. Their statements deserve better than a syntax error.
@@ -149,15 +149,23 @@ fn describe(cursor: &mut Cursor<'_>) -> Result<Option<Statement>, ParseError> {
 fn explain(cursor: &mut Cursor<'_>) -> Result<Option<Statement>, ParseError> {
     let analyze = cursor.is_word(1, "ANALYZE");
     let statement = if analyze { 2 } else { 1 };
-    if !cursor.is_word(statement, "CREATE") {
+    let creates = cursor.is_word(statement, "CREATE");
+    if !creates && peek_kind(cursor, statement).is_none_or(|(_, kind)| kind == ObjectKind::Table) {
+        // TABLE t is a query.
         return Ok(None);
     }
     (0..statement).for_each(|_| cursor.advance());
     let offset = cursor.offset().0;
     let mode = if analyze { ExplainMode::Analyze } else { ExplainMode::Plan };
+    if !creates {
+        let kind = take_kind(cursor)?;
+        let subject = Explained::Object(kind, cursor.object_name()?);
+        return Ok(Some(Statement::Explain(Explain { mode, subject })));
+    }
     match create::create(cursor)? {
         Some(statement) => {
-            Ok(Some(Statement::Explain(Explain { mode, statement: Box::new(statement) })))
+            let subject = Explained::Create(Box::new(statement));
+            Ok(Some(Statement::Explain(Explain { mode, subject })))
         }
         None => Err(ParseError::Invalid(
             UserError::unsupported("EXPLAIN of this statement is not supported").at(offset),

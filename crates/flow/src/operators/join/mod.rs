@@ -310,6 +310,12 @@ impl OperatorState for Join {
         blobs
     }
 
+    fn bases(&mut self) -> Vec<SealedBlob> {
+        let mut blobs = self.left.rows.bases(&self.left.owner);
+        blobs.extend(self.right.rows.bases(&self.right.owner));
+        blobs
+    }
+
     fn load(&mut self, blobs: &[StateBlob]) -> Result<(), RestoreError> {
         for side in [&mut self.left, &mut self.right] {
             let own = blobs.iter().filter(|blob| blob.operator == side.owner.operator);
@@ -322,7 +328,7 @@ impl OperatorState for Join {
         unreachable!("no relation is derived from a join")
     }
 
-    fn size(&self) -> StateSize {
+    fn size(&mut self) -> StateSize {
         let sides = [&self.left, &self.right];
         let degrees = |side: &Side| side.degrees.as_ref().map_or(0, Degrees::bytes);
         StateSize {

@@ -1,0 +1,232 @@
+//! What is sharded: operators by delta, normalisers, and the rows of a relation.
+
+use segue_types::{Changes, StateBlob};
+
+use super::exchange::Route;
+use super::state::{StateShards, Tally};
+use super::{Exchange, Workers};
+use crate::blob::{BlobOwner, SealedBlob};
+use crate::delta::Delta;
+use crate::error::{RestoreError, StepError};
+use crate::key::{Column, hash_columns};
+use crate::operators::{Normalise, Operator, OperatorState, StateSize};
+use crate::rows::{RelationVersion, Rows};
+
+/// Shards of an operator as one operator.
+pub(crate) struct Shards {
+    workers: Workers,
+    each: Vec<Box<dyn Operator>>,
+    /// One for each input.
+    exchanges: Vec<Exchange>,
+    tally: Tally,
+}
+
+impl Shards {
+    /// As many as there are workers, each made by `operator`.
+    pub(crate) fn new(
+        workers: Workers,
+        exchanges: Vec<Exchange>,
+        operator: impl Fn() -> Box<dyn Operator>,
+    ) -> Shards {
+        let each = (0..workers.count()).map(|_| operator()).collect();
+        Shards { workers, each, exchanges, tally: Tally::default() }
+    }
+
+    /// Lets each shard `work` on what it takes of the inputs; those that take nothing are not asked.
+    fn run<R: Send>(
+        &mut self,
+        inputs: &[&[Delta]],
+        work: impl Fn(&mut dyn Operator, &[&[Delta]]) -> Result<R, StepError> + Sync,
+    ) -> Result<Vec<R>, StepError> {
+        let rows = inputs.iter().copied().flatten().map(Delta::len).sum();
+        self.tally.add(rows);
+        let exchanged = inputs.iter().zip(&self.exchanges);
+        let workers = self.workers;
+        let routes = exchanged.map(|(deltas, exchange)| exchange.routes(deltas, workers));
+        let routes = routes.collect::<Vec<Vec<Route>>>();
+        let answers = workers.each(rows, &mut self.each, |shard, operator| {
+            let taken = inputs.iter().zip(&routes).map(|(deltas, routes)| {
+                let taken = deltas.iter().zip(routes);
+                taken.filter_map(|(delta, route)| route.pick(delta, shard)).collect::<Vec<_>>()
+            });
+            let taken = taken.collect::<Vec<_>>();
+            if taken.iter().all(Vec::is_empty) {
+                return Ok(None);
+            }
+            let taken = taken.iter().map(Vec::as_slice).collect::<Vec<_>>();
+            work(operator.as_mut(), &taken).map(Some)
+        });
+        answers.into_iter().filter_map(Result::transpose).collect()
+    }
+}
+
+impl Operator for Shards {
+    fn step(&mut self, inputs: &[&[Delta]]) -> Result<Vec<Delta>, StepError> {
+        let outputs = self.run(inputs, |operator, inputs| operator.step(inputs))?;
+        Ok(outputs.into_iter().flatten().collect())
+    }
+
+    fn absorb(&mut self, inputs: &[&[Delta]]) -> Result<(), StepError> {
+        self.run(inputs, |operator, inputs| operator.absorb(inputs)).map(drop)
+    }
+
+    fn expression_errors(&self) -> u64 {
+        self.each.iter().map(|operator| operator.expression_errors()).sum()
+    }
+
+    fn state(&mut self) -> Option<&mut dyn OperatorState> {
+        self.each.first_mut()?.state()?;
+        Some(self)
+    }
+}
+
+impl StateShards for Shards {
+    fn states(&mut self) -> Vec<&mut dyn OperatorState> {
+        self.each.iter_mut().map(|operator| operator.state().expect("all are alike")).collect()
+    }
+
+    fn workers(&self) -> Workers {
+        self.workers
+    }
+
+    fn tally(&mut self) -> &mut Tally {
+        &mut self.tally
+    }
+}
+
+/// Shards of a normaliser.
+pub(crate) struct Normalisers {
+    workers: Workers,
+    each: Vec<Normalise>,
+    key: Vec<usize>,
+    tally: Tally,
+}
+
+impl Normalisers {
+    /// As many as there are workers, each made by `normaliser`, of rows with this key.
+    pub(crate) fn new(
+        workers: Workers,
+        key: &[usize],
+        normaliser: impl Fn() -> Normalise,
+    ) -> Normalisers {
+        let each = (0..workers.count()).map(|_| normaliser()).collect();
+        Normalisers { workers, each, key: key.to_vec(), tally: Tally::default() }
+    }
+
+    pub(crate) fn step(&mut self, changes: &[Changes]) -> Result<Vec<Delta>, StepError> {
+        let rows = changes.iter().map(|changes| changes.rows.num_rows()).sum();
+        self.tally.add(rows);
+        if let [alone] = self.each.as_mut_slice() {
+            return alone.step(changes);
+        }
+        let shards = self.each.len();
+        let route = |changes: &Changes| {
+            let key = Column::of(&changes.rows, &self.key);
+            Route::of_hashes(&hash_columns(&key, changes.rows.num_rows()), shards)
+        };
+        let routes = changes.iter().map(route).collect::<Vec<_>>();
+        let outputs = self.workers.each(rows, &mut self.each, |shard, normaliser| {
+            let taken = changes.iter().zip(&routes);
+            let taken = taken.filter_map(|(changes, route)| route.pick_changes(changes, shard));
+            normaliser.step(&taken.collect::<Vec<_>>())
+        });
+        let outputs = outputs.into_iter().collect::<Result<Vec<_>, _>>()?;
+        Ok(outputs.into_iter().flatten().collect())
+    }
+}
+
+impl StateShards for Normalisers {
+    fn states(&mut self) -> Vec<&mut dyn OperatorState> {
+        self.each.iter_mut().map(|normaliser| normaliser as &mut dyn OperatorState).collect()
+    }
+
+    fn workers(&self) -> Workers {
+        self.workers
+    }
+
+    fn tally(&mut self) -> &mut Tally {
+        &mut self.tally
+    }
+}
+
+/// Shards of a relation's own rows.
+pub(crate) struct RelationRows {
+    workers: Workers,
+    each: Vec<RelationShard>,
+    exchange: Exchange,
+    tally: Tally,
+}
+
+struct RelationShard {
+    rows: Rows,
+    owner: BlobOwner,
+}
+
+impl RelationRows {
+    /// As many as there are workers, each made by `rows` from its number; `owner` is whose the blobs are.
+    pub(crate) fn new(
+        workers: Workers,
+        exchange: Exchange,
+        owner: BlobOwner,
+        rows: impl Fn(usize) -> Rows,
+    ) -> RelationRows {
+        let each = (0..workers.count()).map(|shard| RelationShard { rows: rows(shard), owner });
+        RelationRows { workers, each: each.collect(), exchange, tally: Tally::default() }
+    }
+
+    /// Adds and removes the rows of consolidated deltas.
+    pub(crate) fn apply(&mut self, deltas: &[Delta], place: &str) -> Result<(), StepError> {
+        let rows = deltas.iter().map(Delta::len).sum();
+        self.tally.add(rows);
+        if let [alone] = self.each.as_mut_slice() {
+            return deltas.iter().try_for_each(|delta| alone.rows.apply(delta, place));
+        }
+        let routes = self.exchange.routes(deltas, self.workers);
+        let applied = self.workers.each(rows, &mut self.each, |number, shard| {
+            let taken = deltas.iter().zip(&routes);
+            let mut taken = taken.filter_map(|(delta, route)| route.pick(delta, number));
+            taken.try_for_each(|delta| shard.rows.apply(&delta, place))
+        });
+        applied.into_iter().collect()
+    }
+}
+
+impl StateShards for RelationRows {
+    fn states(&mut self) -> Vec<&mut dyn OperatorState> {
+        self.each.iter_mut().map(|shard| shard as &mut dyn OperatorState).collect()
+    }
+
+    fn workers(&self) -> Workers {
+        self.workers
+    }
+
+    fn tally(&mut self) -> &mut Tally {
+        &mut self.tally
+    }
+}
+
+impl OperatorState for RelationShard {
+    fn seal(&mut self) -> Vec<SealedBlob> {
+        self.rows.seal(&self.owner)
+    }
+
+    fn bases(&mut self) -> Vec<SealedBlob> {
+        self.rows.bases(&self.owner)
+    }
+
+    fn load(&mut self, blobs: &[StateBlob]) -> Result<(), RestoreError> {
+        self.rows.load(&self.owner, blobs)
+    }
+
+    fn contents(&mut self) -> Vec<Delta> {
+        self.rows.contents()
+    }
+
+    fn size(&mut self) -> StateSize {
+        StateSize { rows: self.rows.row_count(), bytes: self.rows.bytes() }
+    }
+
+    fn relation(&mut self) -> Option<RelationVersion> {
+        Some(self.rows.version())
+    }
+}
