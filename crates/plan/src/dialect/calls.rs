@@ -17,6 +17,14 @@ pub(super) fn operator(expr: &Expr) -> Option<Expr> {
             Expr::Tuple(values) => row_in(values, subquery),
             _ => None,
         },
+        Expr::Like { any: true, negated, expr, pattern, escape_char: None } => {
+            let name = if *negated { "any not like" } else { "any like" };
+            Some(call(name, vec![expr.as_ref().clone(), pattern.as_ref().clone()]))
+        }
+        Expr::ILike { any: true, negated, expr, pattern, escape_char: None } => {
+            let name = if *negated { "any not ilike" } else { "any ilike" };
+            Some(call(name, vec![expr.as_ref().clone(), pattern.as_ref().clone()]))
+        }
         Expr::AnyOp { left, compare_op, right, .. } => {
             super::quantified::any(left, compare_op, right)
         }

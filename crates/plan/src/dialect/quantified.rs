@@ -43,10 +43,10 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
         "<=" => |a, b| cmp::lt_eq(a, b),
         ">" => |a, b| cmp::gt(a, b),
         ">=" => |a, b| cmp::gt_eq(a, b),
-        "LIKE" => |a, b| like(a, b),
-        "NOT LIKE" => |a, b| nlike(a, b),
-        "ILIKE" => |a, b| ilike(a, b),
-        "NOT ILIKE" => |a, b| nilike(a, b),
+        "like" => |a, b| like(a, b),
+        "not like" => |a, b| nlike(a, b),
+        "ilike" => |a, b| ilike(a, b),
+        "not ilike" => |a, b| nilike(a, b),
     ]
 }
 
@@ -152,10 +152,10 @@ fn name(op: &BinaryOperator) -> Option<&'static str> {
         BinaryOperator::LtEq => "<=",
         BinaryOperator::Gt => ">",
         BinaryOperator::GtEq => ">=",
-        BinaryOperator::PGLikeMatch => "LIKE",
-        BinaryOperator::PGNotLikeMatch => "NOT LIKE",
-        BinaryOperator::PGILikeMatch => "ILIKE",
-        BinaryOperator::PGNotILikeMatch => "NOT ILIKE",
+        BinaryOperator::PGLikeMatch => "like",
+        BinaryOperator::PGNotLikeMatch => "not like",
+        BinaryOperator::PGILikeMatch => "ilike",
+        BinaryOperator::PGNotILikeMatch => "not ilike",
         _ => return None,
     })
 }

@@ -173,9 +173,18 @@ fn list(set: &Set, mut arguments: Vec<Expr>) -> Expr {
             *argument = inner;
         } else if is_call(argument, ITEMS) {
             return arguments.remove(0);
+        } else if let Some(inner) = list_of(argument) {
+            *argument = inner;
         }
     }
     call(set.list, arguments)
+}
+
+/// The list of a set that was not rewritten yet.
+fn list_of(expr: &Expr) -> Option<Expr> {
+    let Expr::Function(function) = expr else { return None };
+    let set = set_of(&function.name.to_string())?;
+    Some(list(set, arguments(function)?))
 }
 
 fn is_call(expr: &Expr, name: &str) -> bool {
@@ -240,31 +249,23 @@ struct Call {
 }
 
 fn function_in_from(factor: &TableFactor) -> Option<Call> {
+    let plain = |argument: &FunctionArg| match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
+        _ => None,
+    };
     match factor {
-        TableFactor::Table { name, args: Some(list), alias, with_ordinality, .. } => {
-            let plain = |argument: &FunctionArg| match argument {
-                FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
-                _ => None,
-            };
-            Some(Call {
-                name: name.0.last()?.as_ident()?.clone(),
-                arguments: list.args.iter().map(plain).collect::<Option<_>>()?,
-                alias: alias.clone(),
-                ordinality: *with_ordinality,
-            })
-        }
-        TableFactor::Function { name, args, alias, .. } => {
-            let plain = |argument: &FunctionArg| match argument {
-                FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
-                _ => None,
-            };
-            Some(Call {
-                name: name.0.last()?.as_ident()?.clone(),
-                arguments: args.iter().map(plain).collect::<Option<_>>()?,
-                alias: alias.clone(),
-                ordinality: false,
-            })
-        }
+        TableFactor::Table { name, args: Some(list), alias, with_ordinality, .. } => Some(Call {
+            name: name.0.last()?.as_ident()?.clone(),
+            arguments: list.args.iter().map(plain).collect::<Option<_>>()?,
+            alias: alias.clone(),
+            ordinality: *with_ordinality,
+        }),
+        TableFactor::Function { name, args, alias, with_ordinality, .. } => Some(Call {
+            name: name.0.last()?.as_ident()?.clone(),
+            arguments: args.iter().map(plain).collect::<Option<_>>()?,
+            alias: alias.clone(),
+            ordinality: *with_ordinality,
+        }),
         TableFactor::UNNEST { alias, array_exprs, with_offset: false, with_ordinality, .. } => {
             Some(Call {
                 name: Ident::new("unnest"),

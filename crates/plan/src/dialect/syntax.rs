@@ -47,6 +47,10 @@ fn expression(expr: &mut Expr) {
         Expr::Function(function) => {
             remainder(function).or_else(|| super::calls::function(function))
         }
+        // DataFusion plans a literal without what stands around it, which a LATERAL refers to.
+        Expr::Array(array) if !array.elem.is_empty() => {
+            Some(call("make_array", std::mem::take(&mut array.elem)))
+        }
         Expr::CompoundFieldAccess { root, access_chain } => {
             if let [AccessExpr::Subscript(slice)] = access_chain.as_mut_slice() {
                 bounded(root, slice);
@@ -88,7 +92,8 @@ fn bounded(root: &Expr, subscript: &mut Subscript) {
         *lower_bound = Some(Expr::value(Value::Number("1".to_owned(), false)));
     }
     if upper_bound.is_none() {
-        *upper_bound = Some(call("cardinality", vec![root.clone()]));
+        let all = call("cardinality", vec![root.clone()]);
+        *upper_bound = Some(cast_to(all, DataType::BigInt(None)));
     }
 }
 
