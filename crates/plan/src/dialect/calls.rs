@@ -160,6 +160,7 @@ fn gather(query: &mut Query) -> Option<()> {
 
 /// DataFusion's name of a function that is there under another one.
 const NAMES: &[(&str, &str)] = &[
+    ("array_contains", "array_has_all"),
     ("approx_count_distinct", "approx_distinct"),
     ("ceiling", "ceil"),
     ("every", "bool_and"),
@@ -189,6 +190,7 @@ pub(super) fn function(function: &Function) -> Option<Expr> {
             let moment = call(super::parse::TO_TIMESTAMP, vec![text.clone(), pattern.clone()]);
             Some(cast_to(moment, DataType::Date))
         }
+        ("arg_max" | "arg_min", [value, by]) => Some(at_extreme(function, &name, value, by)),
         ("timezone", [zone, moment]) => {
             Some(call(super::zone::AT_TIME_ZONE, vec![moment.clone(), zone.clone()]))
         }
@@ -224,6 +226,20 @@ pub(super) fn function(function: &Function) -> Option<Expr> {
             Some(Expr::Function(renamed))
         }
     }
+}
+
+/// `arg_max(v, by)` is the first value in the order of what it is the maximum of.
+fn at_extreme(function: &Function, name: &str, value: &Expr, by: &Expr) -> Expr {
+    let asc = name == "arg_min";
+    let options = OrderByOptions { asc: Some(asc), nulls_first: Some(false) };
+    let by = OrderByExpr { expr: by.clone(), options, with_fill: None };
+    let mut first = function.clone();
+    first.name = vec![Ident::new("first_value")].into();
+    if let FunctionArguments::List(list) = &mut first.args {
+        list.args = vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(value.clone()))];
+        list.clauses.push(FunctionArgumentClause::OrderBy(vec![by]));
+    }
+    Expr::Function(first)
 }
 
 /// PostgreSQL finds distinct values by sorting them, and so gathers them in order.

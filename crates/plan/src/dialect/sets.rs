@@ -8,13 +8,14 @@
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, Ident, LimitClause, Query, Select, SelectItem, TableAlias,
-    TableAliasColumnDef, TableFactor, Value, VisitMut, VisitorMut, visit_expressions_mut,
+    DataType, Expr, FunctionArg, FunctionArgExpr, Ident, LimitClause, Query, Select, SelectItem,
+    SetExpr, TableAlias, TableAliasColumnDef, TableFactor, Value, Values, VisitMut, VisitorMut,
+    visit_expressions_mut,
 };
 
 use super::calls::arguments;
 use super::items::{ITEMS, ORDINALS, SUBSCRIPTS};
-use super::syntax::call;
+use super::syntax::{call, cast_to};
 
 /// A function that returns a set.
 struct Set {
@@ -76,6 +77,9 @@ impl VisitorMut for Queries {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         fetch(query);
+        if let SetExpr::Values(values) = query.body.as_mut() {
+            of_one_type(values);
+        }
         ControlFlow::Continue(())
     }
 
@@ -118,6 +122,26 @@ fn fetch(query: &mut Query) {
         Some(_) => return,
     }
     query.fetch = None;
+}
+
+/// A column of VALUES with jsonb or uuid in one row has them in all: DataFusion does not tell them from texts.
+fn of_one_type(values: &mut Values) {
+    let width = values.rows.first().map_or(0, |row| row.len());
+    for column in 0..width {
+        let typed = values.rows.iter().find_map(|row| match row.get(column) {
+            Some(Expr::Cast {
+                data_type: ty @ (DataType::JSON | DataType::JSONB | DataType::Uuid),
+                ..
+            }) => Some(ty.clone()),
+            _ => None,
+        });
+        let Some(ty) = typed else { continue };
+        for cell in values.rows.iter_mut().filter_map(|row| row.get_mut(column)) {
+            if matches!(cell, Expr::Value(_)) {
+                *cell = cast_to(cell.clone(), ty.clone());
+            }
+        }
+    }
 }
 
 fn unnest_sets(expr: &mut Expr) {

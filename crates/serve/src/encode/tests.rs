@@ -8,6 +8,7 @@ use arrow::array::{
     NullArray, RecordBatch, StringArray, StringViewArray, StructArray, Time64MicrosecondArray,
     TimestampMicrosecondArray, UInt64Array,
 };
+use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, Int32Type, IntervalMonthDayNano, Schema, TimeUnit};
 use bytes::BytesMut;
 use segue_types::SqlType;
@@ -197,6 +198,25 @@ fn a_binary_list_carries_its_element_type_and_bounds() {
         255, 255, 255,
     ];
     assert_eq!(binary(&field, Arc::new(list)), expected);
+}
+
+#[test]
+fn a_binary_list_of_lists_has_two_dimensions() {
+    let nested = |rows: Vec<Vec<i32>>| {
+        let lengths = rows.iter().map(Vec::len).collect::<Vec<_>>();
+        let items: ArrayRef = Arc::new(Int32Array::from(rows.concat()));
+        let inner = Arc::new(Field::new("item", DataType::Int32, true));
+        let outer = Arc::new(Field::new("item", DataType::List(Arc::clone(&inner)), true));
+        let lists = ListArray::new(inner, OffsetBuffer::from_lengths(lengths.clone()), items, None);
+        let all = OffsetBuffer::from_lengths([lengths.len()]);
+        let array = ListArray::new(outer, all, Arc::new(lists), None);
+        let ty = SqlType::Array(Box::new(SqlType::Array(Box::new(SqlType::Integer))));
+        binary(&ty.field("c", true), Arc::new(array))
+    };
+    let header = |bytes: &[u8]| bytes.chunks(4).take(8).map(|word| word[3]).collect::<Vec<_>>();
+    // Dimensions, NULLs, int4, two lengths with lower bounds, the first element's length.
+    assert_eq!(header(&nested(vec![vec![1, 2, 3], vec![4, 5, 6]])), [2, 0, 23, 2, 1, 3, 1, 4]);
+    assert_eq!(header(&nested(vec![vec![1, 2], vec![3]]))[..5], [1, 0, 23, 3, 1]);
 }
 
 #[test]
