@@ -13,8 +13,11 @@ use segue_formats::{JsonDecoder, JsonOptions};
 use crate::encoded::{BATCH_ROWS, Feed};
 use crate::instance::{Instance, scratch};
 use crate::measure::{Spent, measure, rate, times};
-use crate::workload::{COLUMNS, Orders, Q1, Q1_COLUMNS, Q2, Q2_COLUMNS, schema};
-use crate::{Outcome, Run, decode};
+use crate::workload::{
+    COLUMNS, CUSTOMER_COLUMNS, CUSTOMERS, Orders, Q1, Q1_COLUMNS, Q2, Q2_COLUMNS, Q3, Q4, REGIONS,
+    schema,
+};
+use crate::{Outcome, Run, decode, workload};
 
 pub(crate) fn bench(run: &Run) -> Outcome {
     let mut orders = Orders::generate(run.rows);
@@ -31,7 +34,44 @@ pub(crate) fn bench(run: &Run) -> Outcome {
         let feed = Arc::into_inner(feed).ok_or("the engine has let go of the feed")?;
         orders.lines = feed.into_lines();
     }
+    joins(run, &mut orders)
+}
+
+/// Q3 and Q4. What is counted is orders and customers.
+fn joins(run: &Run, orders: &mut Orders) -> Outcome {
+    for (what, query, rows) in [("Q3", Q3, orders.rows), ("Q4", Q4, REGIONS)] {
+        let feed = Feed::bounded(std::mem::take(&mut orders.lines));
+        let customers = Feed::bounded(workload::customers());
+        let measured = run.runtime.block_on(joined(&feed, &customers, query, rows))?;
+        let read = orders.rows + CUSTOMERS as usize;
+        rate(&format!("{what} ({rows} rows), orders and customers"), read, measured.spent);
+        epochs(&measured.checkpoints);
+        let feed = Arc::into_inner(feed).ok_or("the engine has let go of the feed")?;
+        orders.lines = feed.into_lines();
+    }
     Ok(())
+}
+
+async fn joined(
+    orders: &Arc<Feed>,
+    customers: &Arc<Feed>,
+    query: &str,
+    rows: usize,
+) -> Result<Measured, Box<dyn std::error::Error>> {
+    let home = scratch()?;
+    let feeds = [("orders", orders), ("customers", customers)];
+    let instance = Instance::start(home.path(), &feeds).await?;
+    for (name, columns) in [("orders", COLUMNS), ("customers", CUSTOMER_COLUMNS)] {
+        instance
+            .run(&format!(
+                "CREATE SOURCE {name} ({columns}) WITH (connector = 'encoded', feed = '{name}') \
+                 FORMAT PLAIN ENCODE JSON"
+            ))
+            .await?;
+    }
+    let measured = create_view(&instance, query, rows).await?;
+    instance.stop().await;
+    Ok(measured)
 }
 
 /// What a view took.

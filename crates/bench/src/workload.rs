@@ -14,6 +14,16 @@ pub(crate) const COLUMNS: &str = "order_id BIGINT, customer BIGINT, product BIGI
 /// Filter and project: one order in eight, four columns.
 pub(crate) const Q1: &str = "SELECT order_id, customer, product, amount FROM orders \
      WHERE status = 'paid' AND amount < 750";
+/// The declared columns of a customer.
+pub(crate) const CUSTOMER_COLUMNS: &str = "customer BIGINT, name VARCHAR, region VARCHAR";
+/// Each order with its customer.
+pub(crate) const Q3: &str = "SELECT o.order_id, o.customer, c.name, c.region, o.amount \
+     FROM orders o JOIN customers c ON o.customer = c.customer";
+/// One group a region over that.
+pub(crate) const Q4: &str = "SELECT c.region, COUNT(*) AS orders, SUM(o.amount) AS amount \
+     FROM orders o JOIN customers c ON o.customer = c.customer GROUP BY c.region";
+/// How many regions there are.
+pub(crate) const REGIONS: usize = 20;
 /// The columns that Q1 reads, as places among [`COLUMNS`].
 pub(crate) const Q1_COLUMNS: &[usize] = &[0, 1, 2, 3, 5];
 /// One group a customer.
@@ -34,9 +44,13 @@ pub(crate) struct Orders {
 }
 
 /// A splitmix64 sequence.
-struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
+    pub(crate) fn seeded(seed: u64) -> Random {
+        Random(seed)
+    }
+
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
@@ -45,7 +59,8 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    fn below(&mut self, bound: u64) -> u64 {
+    /// A number below `bound`.
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }
 
@@ -109,6 +124,21 @@ impl Orders {
             Some(record)
         })
     }
+}
+
+/// Every customer as JSON, one a line.
+pub(crate) fn customers() -> Vec<u8> {
+    let mut random = Random(43);
+    let mut lines = Vec::with_capacity(CUSTOMERS as usize * 72);
+    for customer in 0..CUSTOMERS {
+        let region = random.below(REGIONS as u64);
+        writeln!(
+            lines,
+            "{{\"customer\":{customer},\"name\":\"Customer {customer}\",\"region\":\"region {region}\"}}"
+        )
+        .expect("a vector takes what is written");
+    }
+    lines
 }
 
 /// Orders of one column each, customers `first..first + n`, one a line.

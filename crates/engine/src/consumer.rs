@@ -61,6 +61,7 @@ pub(crate) struct Consumer {
     throttle: Throttle,
     refreshes: BTreeMap<StageIndex, Refreshes>,
     tasks: BTreeMap<(StageIndex, Task), AbortHandle>,
+    acknowledging: Vec<AbortHandle>,
     queue: Arc<Semaphore>,
     slots: Arc<Semaphore>,
     /// What a task of this process failed with; the coordinator keeps the message alone.
@@ -104,6 +105,7 @@ impl Consumer {
             throttle: Throttle::new(Pace::default()),
             refreshes: BTreeMap::new(),
             tasks: BTreeMap::new(),
+            acknowledging: Vec::new(),
             queue: Arc::new(Semaphore::new(reader::QUEUE_KIB_MAX as usize)),
             slots: Arc::new(Semaphore::new(reader::BOUNDED_SPLITS_MAX)),
             reported: None,
@@ -186,7 +188,7 @@ impl Consumer {
         None
     }
 
-    fn acknowledge(&self, stage: StageIndex, positions: Vec<(SplitId, Position)>) {
+    fn acknowledge(&mut self, stage: StageIndex, positions: Vec<(SplitId, Position)>) {
         let runtime = Arc::clone(self.source.stage(stage));
         if runtime.is_captured() {
             return;
@@ -195,7 +197,8 @@ impl Consumer {
         let shared = self.readers.get(&(stage, 0)).map(Arc::clone);
         let projection = Arc::clone(&self.projection);
         let shared = shared.unwrap_or_else(|| Arc::new(SharedReader::new(runtime, projection)));
-        self.workplace.runtime.spawn(async move {
+        self.acknowledging.retain(|task| !task.is_finished());
+        let task = self.workplace.runtime.spawn(async move {
             let told = match shared.get().await {
                 Ok(reader) => reader.acknowledge(&positions).await,
                 Err(error) => Err(error),
@@ -205,6 +208,7 @@ impl Consumer {
                 tracing::debug!(%error, "could not acknowledge");
             }
         });
+        self.acknowledging.push(task.abort_handle());
     }
 
     fn desk(&self, stage: StageIndex, assignment: Assignment) -> Desk {
@@ -335,7 +339,8 @@ fn union(columns: &[usize], more: impl Iterator<Item = usize>) -> Arc<[usize]> {
 
 impl Drop for Consumer {
     fn drop(&mut self) {
-        for handle in self.tasks.values() {
+        // A late acknowledgment would make anew what is removed outside when a source is dropped.
+        for handle in self.tasks.values().chain(&self.acknowledging) {
             handle.abort();
         }
     }

@@ -20,6 +20,7 @@ use crate::api::Published;
 use crate::ddl::stopping;
 use crate::inbox::{Inbox, Message};
 use crate::memory::MemoryLimits;
+use crate::release::Releases;
 use crate::status::Status;
 use crate::status::latest::Latest;
 use crate::{recover, step};
@@ -31,7 +32,8 @@ pub struct EngineConfig {
     /// Raised when the server is asked to stop: statements end, but what they create is kept for the next start.
     pub stop: CancellationToken,
     pub memory: MemoryLimits,
-    /// How many threads maintain one table or view, where ALTER … SET PARALLELISM has not said otherwise.
+    /// How many threads maintain one table or view of which much changes, where ALTER … SET PARALLELISM has not said
+    /// otherwise.
     pub workers: NonZeroUsize,
 }
 
@@ -66,6 +68,7 @@ struct Shared {
     table_locks: Mutex<HashMap<ObjectId, Arc<tokio::sync::Mutex<()>>>>,
     failure: watch::Receiver<Option<UserError>>,
     latest: Latest,
+    releases: Releases,
     step_thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -108,10 +111,14 @@ impl Engine {
             table_locks: Mutex::new(HashMap::new()),
             failure,
             latest: Latest::default(),
+            releases: Releases::default(),
             step_thread: Mutex::new(Some(step_thread)),
         }));
         for object in restored.creating {
             crate::ddl::resume(&engine, object);
+        }
+        for source in restored.releasing {
+            crate::release::spawn(&engine, source);
         }
         Ok(engine)
     }
@@ -184,6 +191,10 @@ impl Engine {
 
     pub(crate) fn inbox(&self) -> &Inbox {
         &self.0.inbox
+    }
+
+    pub(crate) fn releases(&self) -> &Releases {
+        &self.0.releases
     }
 
     pub(crate) fn store(&self) -> &Arc<Store> {

@@ -22,11 +22,12 @@ use crate::api::Published;
 use crate::consumer::{Consumer, Subscriber, Workplace};
 use crate::ddl;
 use crate::engine::StartError;
+use crate::filling::Filling;
 use crate::inbox::Inbox;
 use crate::job::{Jobs, Phase};
 use crate::limits::Gate;
 use crate::memory::MemoryLimits;
-use crate::relation::Relation;
+use crate::relation::{Feed, Relation};
 use crate::source::{SourceRuntime, StageRuntime};
 use crate::world::{Pending, World, not_maintained};
 
@@ -36,6 +37,8 @@ pub(crate) struct Restored {
     pub(crate) durable: Epoch,
     /// Objects whose CREATE was under way.
     pub(crate) creating: Vec<ObjectId>,
+    /// Dropped sources and tables whose readings have left something outside.
+    pub(crate) releasing: Vec<Arc<SourceRuntime>>,
 }
 
 /// Restores the last durable epoch.
@@ -57,6 +60,7 @@ pub(crate) fn restore(
     let mut world = World {
         catalog,
         relations: BTreeMap::new(),
+        readers: BTreeMap::new(),
         sources: BTreeMap::new(),
         consumers: BTreeMap::new(),
         released: VecDeque::new(),
@@ -79,8 +83,10 @@ pub(crate) fn restore(
     let mut plans = BTreeMap::new();
     let all: Vec<Arc<Object>> = world.catalog.iter().map(Arc::clone).collect();
     for object in &all {
-        restore_source(&mut world, object, registry, store, &captures)?;
-        if let Some(plan) = restore_relation(&mut world, object, store)? {
+        if let Some(source) = restore_source(object, registry, store, &captures)? {
+            world.sources.insert(object.id, source);
+        }
+        if let Some(plan) = restore_relation(&mut world, object, store, &states)? {
             plans.insert(object.id, plan);
         }
     }
@@ -92,7 +98,8 @@ pub(crate) fn restore(
         // Before anybody can connect: a WAIT right after the start must find the job.
         world.jobs.set_phase(*object, Phase::Asking);
     }
-    Ok(Restored { world, durable, creating })
+    let releasing = releasing(&stored, registry, store);
+    Ok(Restored { world, durable, creating, releasing })
 }
 
 fn decode_objects(stored: &Stored) -> Result<Vec<Object>, StartError> {
@@ -112,14 +119,13 @@ fn decode_consumers(stored: &Stored) -> Result<Vec<(ConsumerId, ConsumerState)>,
 
 /// The stages of a source or table, with the definitions that were frozen at its CREATE.
 fn restore_source(
-    world: &mut World,
     object: &Object,
     registry: &Registry,
     store: &Arc<Store>,
     captures: &[Manifest],
-) -> Result<(), StartError> {
+) -> Result<Option<Arc<SourceRuntime>>, StartError> {
     if object.stages().is_empty() {
-        return Ok(());
+        return Ok(None);
     }
     let planned =
         planned_stages(object, registry).map_err(|error| failure(&object.name, &error))?;
@@ -143,8 +149,20 @@ fn restore_source(
             store: Arc::clone(store),
         }));
     }
-    world.sources.insert(object.id, Arc::new(SourceRuntime { object: object.id, stages }));
-    Ok(())
+    Ok(Some(Arc::new(SourceRuntime { object: object.id, stages })))
+}
+
+/// What was dropped and not let go outside. What this version cannot read is told, and no reason not to start.
+fn releasing(stored: &Stored, registry: &Registry, store: &Arc<Store>) -> Vec<Arc<SourceRuntime>> {
+    let source = |(id, bytes): &(ObjectId, Vec<u8>)| {
+        let object = Object::decode(bytes).map_err(|error| failure("a dropped object", &error));
+        let source = object.and_then(|object| restore_source(&object, registry, store, &[]));
+        source.unwrap_or_else(|error| {
+            tracing::warn!(object = %id, %error, "cannot remove what a dropped source has left outside");
+            None
+        })
+    };
+    stored.releases.iter().filter_map(source).collect()
 }
 
 fn planned_stages(object: &Object, registry: &Registry) -> Result<Vec<PlannedStage>, UserError> {
@@ -160,29 +178,45 @@ fn restore_relation(
     world: &mut World,
     object: &Object,
     store: &Store,
+    states: &[(ConsumerId, ConsumerState)],
 ) -> Result<Option<ViewPlan>, StartError> {
     let (mut relation, plan) = match &object.kind {
-        ObjectKind::Table(_) => (ddl::table::relation(object, world.workers_of(object)), None),
+        ObjectKind::Table(_) => (ddl::table::relation(object, world.parallelism_of(object)), None),
         ObjectKind::MaterializedView => {
             let plan = plan_stored_view(&world.catalog, object)
                 .map_err(|error| failure(&object.name, &error))?;
             let feeds = ddl::view::feeds(object, &plan);
-            let workers = world.workers_of(object);
-            (Relation::new(object.id, plan.spec.clone(), feeds, workers), Some(plan))
+            let parallelism = world.parallelism_of(object);
+            (Relation::new(object.id, plan.spec.clone(), feeds, parallelism), Some(plan))
         }
         ObjectKind::Source(_) | ObjectKind::View => return Ok(None),
     };
     if object.state == ObjectState::Failed {
         let reason = object.failure.clone().unwrap_or_default();
         relation.failed = Some(not_maintained(object, &reason));
+    } else if is_unfilled(object, &relation, states) {
+        relation.filling = Some(Filling::Awaited);
+        world.pending.dropped_states.push(object.id);
     } else {
         let blobs = store.state_blobs(object.id)?;
-        let restored = relation.dataflow.restore(blobs);
-        restored.map_err(|error| failure(&object.name, &error))?;
+        relation.restore(blobs).map_err(|error| failure(&object.name, &error))?;
     }
     relation.dirty = false;
-    world.relations.insert(object.id, relation);
+    world.add_relation(object.id, relation);
     Ok(plan)
+}
+
+/// Whether a view had not taken all of what it reads when the server stopped. Its readings of sources begin in the epoch in
+/// which it is filled; one without is ready from that epoch on.
+fn is_unfilled(
+    object: &Object,
+    relation: &Relation,
+    states: &[(ConsumerId, ConsumerState)],
+) -> bool {
+    let reads = |id: ConsumerId| states.iter().any(|(consumer, _)| *consumer == id);
+    object.state == ObjectState::Creating
+        && relation.feeds.iter().any(|feed| matches!(feed, Feed::Relation { .. }))
+        && !object.consumers.iter().any(|consumer| reads(consumer.id))
 }
 
 fn plan_stored_view(catalog: &Catalog, object: &Object) -> Result<ViewPlan, UserError> {
@@ -192,7 +226,7 @@ fn plan_stored_view(catalog: &Catalog, object: &Object) -> Result<ViewPlan, User
     }
 }
 
-fn parse_definition(object: &Object) -> Result<Statement, UserError> {
+pub(crate) fn parse_definition(object: &Object) -> Result<Statement, UserError> {
     let mut statements = segue_sql::parse(&object.definition)?;
     match (statements.pop(), statements.is_empty()) {
         (Some(statement), true) => Ok(statement),

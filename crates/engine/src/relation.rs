@@ -3,9 +3,12 @@
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-use arrow::array::RecordBatch;
-use segue_flow::{Dataflow, DataflowSpec, Delta, RelationVersion, StepError, StepInput, Workers};
+use segue_flow::{
+    Dataflow, DataflowSpec, Delta, RestoreError, StateBlob, StepError, StepInput, Workers,
+};
 use segue_types::{ObjectId, UserError};
+
+use crate::filling::Filling;
 
 /// What feeds an input.
 #[derive(Clone, Debug)]
@@ -28,8 +31,53 @@ pub(crate) struct Relation {
     pub(crate) dirty: bool,
     /// What the state took at the last seal.
     pub(crate) bytes: u64,
-    /// How many are to maintain it from the next seal on.
-    pub(crate) workers: Workers,
+    /// While it is a new view that has not taken all that is there.
+    pub(crate) filling: Option<Filling>,
+    parallelism: Parallelism,
+    /// Rows taken since the last seal.
+    unsealed_rows: usize,
+}
+
+/// How many workers maintain a relation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Parallelism {
+    /// So many, whatever it takes.
+    Fixed(Workers),
+    /// One while little comes, since then the others would only have to be told so; so many once much has come.
+    Adaptive(Workers),
+}
+
+/// From so many rows between two epochs on they are shared by more than one worker.
+const SHARED_ROWS_MIN: usize = 32 * 1024;
+/// From so many stored bytes on they are restored for more than one worker.
+const SHARED_BYTES_MIN: usize = 4 << 20;
+
+impl Parallelism {
+    /// Of a relation that holds nothing yet.
+    fn at_first(self) -> Workers {
+        match self {
+            Parallelism::Fixed(workers) => workers,
+            Parallelism::Adaptive(_) => Workers::ONE,
+        }
+    }
+
+    /// Of one that has `now`, and took so many rows since the last seal.
+    fn after(self, now: Workers, rows: usize) -> Workers {
+        match self {
+            Parallelism::Fixed(workers) => workers,
+            Parallelism::Adaptive(workers) if rows >= SHARED_ROWS_MIN => workers,
+            Parallelism::Adaptive(_) => now,
+        }
+    }
+
+    /// Of one that is restored from so many bytes.
+    fn restored(self, bytes: usize) -> Workers {
+        match self {
+            Parallelism::Fixed(workers) => workers,
+            Parallelism::Adaptive(workers) if bytes >= SHARED_BYTES_MIN => workers,
+            Parallelism::Adaptive(_) => Workers::ONE,
+        }
+    }
 }
 
 /// What a step brings to one relation: (input, rows), in order.
@@ -40,38 +88,69 @@ impl Relation {
         object: ObjectId,
         spec: DataflowSpec,
         feeds: Vec<Feed>,
-        workers: Workers,
+        parallelism: Parallelism,
     ) -> Relation {
         assert_eq!(spec.inputs.len(), feeds.len(), "every input has a feed");
-        let dataflow = Dataflow::new(object, spec, workers).with_clock(since_start);
-        Relation { dataflow, feeds, failed: None, dirty: true, bytes: 0, workers }
+        let dataflow = Dataflow::new(object, spec, parallelism.at_first()).with_clock(since_start);
+        Relation {
+            dataflow,
+            feeds,
+            failed: None,
+            dirty: true,
+            bytes: 0,
+            filling: None,
+            parallelism,
+            unsealed_rows: 0,
+        }
     }
 
     /// Runs the dataflow once.
     pub(crate) fn step(&mut self, inputs: Inputs) -> Result<Vec<Delta>, StepError> {
         assert!(self.failed.is_none(), "a failed relation takes nothing more");
-        self.dirty = true;
+        self.take_note(&inputs);
         self.dataflow.step(inputs)
     }
 
     /// Right after a seal: gives the state to another number of workers, where that is asked for.
     pub(crate) fn reshard(&mut self) {
-        if self.workers == self.dataflow.workers() {
+        let now = self.dataflow.workers();
+        let rows = std::mem::take(&mut self.unsealed_rows);
+        let workers = self.parallelism.after(now, rows);
+        if workers == now {
             return;
         }
-        match self.dataflow.resharded(self.workers) {
+        match self.dataflow.resharded(workers) {
             Ok(dataflow) => self.dataflow = dataflow,
             Err(error) => {
                 let object = self.dataflow.object();
                 tracing::error!(%object, %error, "the number of workers stays as it was");
-                self.workers = self.dataflow.workers();
+                self.parallelism = Parallelism::Fixed(now);
             }
         }
     }
 
+    /// Takes over what is stored.
+    pub(crate) fn restore(&mut self, blobs: Vec<StateBlob>) -> Result<(), RestoreError> {
+        let bytes = blobs.iter().map(|blob| blob.bytes.len()).sum();
+        let workers = self.parallelism.restored(bytes);
+        if workers != self.dataflow.workers() {
+            let (object, spec) = (self.dataflow.object(), self.dataflow.spec().clone());
+            self.dataflow = Dataflow::new(object, spec, workers).with_clock(since_start);
+        }
+        self.dataflow.restore(blobs)
+    }
+
+    /// Obeys another parallelism from the next seal on.
+    pub(crate) fn set_parallelism(&mut self, parallelism: Parallelism) {
+        self.dirty |= self.parallelism != parallelism;
+        self.parallelism = parallelism;
+    }
+
     /// Looks at how much the state takes.
     pub(crate) fn weigh(&mut self) {
-        self.bytes = self.dataflow.operators().iter().map(|operator| operator.state_bytes).sum();
+        let operators = self.dataflow.operators();
+        let waiting = self.filling.as_ref().map_or(0, Filling::bytes);
+        self.bytes = waiting + operators.iter().map(|operator| operator.state_bytes).sum::<u64>();
     }
 
     /// The same, without the rows that only versions saw which nobody holds any more.
@@ -90,15 +169,21 @@ impl Relation {
     /// Runs the dataflow once, when nobody reads what changes.
     pub(crate) fn absorb(&mut self, inputs: Inputs) -> Result<(), StepError> {
         assert!(self.failed.is_none(), "a failed relation takes nothing more");
-        self.dirty = true;
+        self.take_note(&inputs);
         self.dataflow.absorb(inputs)
     }
 
-    /// Whether `object` feeds an input.
-    pub(crate) fn reads(&self, object: ObjectId) -> bool {
-        let reads =
-            |feed: &Feed| matches!(feed, Feed::Relation { object: of, .. } if *of == object);
-        self.feeds.iter().any(reads)
+    fn take_note(&mut self, inputs: &Inputs) {
+        self.dirty = true;
+        self.unsealed_rows += inputs.iter().map(|(_, input)| input.rows()).sum::<usize>();
+    }
+
+    /// The relations that feed its inputs.
+    pub(crate) fn reads(&self) -> impl Iterator<Item = ObjectId> + '_ {
+        self.feeds.iter().filter_map(|feed| match feed {
+            Feed::Relation { object, .. } => Some(*object),
+            Feed::Consumer | Feed::Statements => None,
+        })
     }
 
     /// The inputs that `object` feeds.
@@ -117,12 +202,6 @@ impl Relation {
 fn since_start() -> Duration {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     START.elapsed()
-}
-
-/// Everything that `version` holds, as a first delta of a relation that reads it.
-pub(crate) fn whole(version: &RelationVersion, projection: &[usize]) -> Vec<StepInput> {
-    let columns = |batch: RecordBatch| batch.project(projection).expect("planned on this schema");
-    version.batches().map(|batch| StepInput::Delta(Delta::inserts(columns(batch)))).collect()
 }
 
 /// The columns of a delta that a reader wants.

@@ -29,6 +29,9 @@ const EPOCH_INTERVAL_MIN: Duration = Duration::from_millis(10);
 /// While rows keep coming, an epoch is sealed this often: each one costs a write of all that is dirty.
 const EPOCH_INTERVAL_BUSY: Duration = Duration::from_millis(150);
 
+/// While a view is being filled: it dirties much, which the others that change little would wait for.
+const EPOCH_INTERVAL_FILLING: Duration = Duration::from_millis(50);
+
 /// Runs until shutdown. The last epoch is durable when it returns.
 pub(crate) fn run(mut world: World, inbox: &Receiver<Message>, mut committer: Committer) {
     world.rendezvous();
@@ -40,14 +43,19 @@ pub(crate) fn run(mut world: World, inbox: &Receiver<Message>, mut committer: Co
             return;
         }
         let may_seal = wants_epoch && committer.is_idle();
-        let wait = may_seal.then(|| EPOCH_INTERVAL_MIN.saturating_sub(sealed_at.elapsed()));
+        let wait = match world.is_filling() {
+            true => Some(Duration::ZERO),
+            false => may_seal.then(|| EPOCH_INTERVAL_MIN.saturating_sub(sealed_at.elapsed())),
+        };
         let taken = take(&mut world, inbox, &mut committer, wait);
+        world.fill_some();
         shutdown |= taken.shutdown;
         // Behind one that commits a second epoch waits: that keeps the disk busy, but what comes meanwhile would wait
         // for both. So only while there is more to take than can be taken.
-        let (due, has_room) = match taken.more {
-            true => (EPOCH_INTERVAL_BUSY, committer.has_room()),
-            false => (EPOCH_INTERVAL_MIN, committer.is_idle()),
+        let (due, has_room) = match (taken.more, world.is_filling()) {
+            (true, _) => (EPOCH_INTERVAL_BUSY, committer.has_room()),
+            (false, true) => (EPOCH_INTERVAL_FILLING, committer.is_idle()),
+            (false, false) => (EPOCH_INTERVAL_MIN, committer.is_idle()),
         };
         let wants_epoch = world.wants_epoch() && has_room;
         if wants_epoch && (shutdown || sealed_at.elapsed() >= due) {
@@ -156,7 +164,7 @@ impl Round {
             }
             Content::Retrying(error) => {
                 tracing::info!(consumer = %id, %error, "will try again");
-                meter.retrying = Some(error.to_string());
+                meter.missed(error);
                 return;
             }
             Content::Failed(error) => {
@@ -174,7 +182,7 @@ impl Round {
             }
             Content::StartsChecked => Event::StartsChecked { assignment, stage },
         };
-        meter.retrying = None;
+        meter.away = None;
         world.tell(id, event);
     }
 

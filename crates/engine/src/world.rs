@@ -3,14 +3,14 @@
 //! Invariant: a fact is told to anybody outside only when the epoch that contains it is durable; see
 //! [`World::when_durable`].
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use segue_catalog::{Catalog, Object, ObjectState};
 use segue_connect::Rejected;
 use segue_coordinate::Event;
-use segue_flow::Workers;
+use segue_flow::{StepInput, Workers};
 use segue_store::capture::Manifest;
 use segue_types::{
     ConsumerId, Epoch, Generation, ObjectId, SplitId, SqlState, StageIndex, UserError,
@@ -21,7 +21,8 @@ use crate::consumer::{Consumer, Stopped, Workplace};
 use crate::inbox::News;
 use crate::job::Jobs;
 use crate::memory::MemoryLimits;
-use crate::relation::{self, Feed, Inputs, Relation};
+use crate::relation::{self, Inputs, Parallelism, Relation};
+use crate::release::ReleaseWrite;
 use crate::source::SourceRuntime;
 use crate::status::CheckpointStatus;
 
@@ -34,6 +35,8 @@ pub(crate) struct World {
     pub(crate) catalog: Catalog,
     /// Tables and materialized views. Ids grow, so their order is topological.
     pub(crate) relations: BTreeMap<ObjectId, Relation>,
+    /// By relation: those that read it, in their order.
+    pub(crate) readers: BTreeMap<ObjectId, BTreeSet<ObjectId>>,
     /// Sources, and tables with stages.
     pub(crate) sources: BTreeMap<ObjectId, Arc<SourceRuntime>>,
     pub(crate) consumers: BTreeMap<ConsumerId, Consumer>,
@@ -42,7 +45,7 @@ pub(crate) struct World {
     pub(crate) jobs: Jobs,
     pub(crate) pending: Pending,
     pub(crate) memory: MemoryLimits,
-    /// How many threads maintain a relation that has no number of its own.
+    /// How many threads maintain a relation that has no number of its own, once much comes.
     pub(crate) workers: Workers,
     pub(crate) published: Arc<Published>,
     pub(crate) workplace: Workplace,
@@ -64,7 +67,10 @@ pub(crate) struct Pending {
     pub(crate) objects: BTreeMap<ObjectId, ObjectWrite>,
     pub(crate) captures: Vec<Manifest>,
     pub(crate) dropped: Vec<DroppedConsumer>,
+    /// Objects whose operators' state goes.
+    pub(crate) dropped_states: Vec<ObjectId>,
     pub(crate) rejected: Vec<RejectedRecord>,
+    pub(crate) releases: BTreeMap<ObjectId, ReleaseWrite>,
     pub(crate) when_durable: Vec<WhenDurable>,
     /// Rows consumed since the last seal.
     pub(crate) rows: u64,
@@ -101,21 +107,20 @@ impl World {
     }
 
     /// How many threads maintain an object's relation.
-    pub(crate) fn workers_of(&self, object: &Object) -> Workers {
+    pub(crate) fn parallelism_of(&self, object: &Object) -> Parallelism {
         let own = object.settings.parallelism.and_then(|count| NonZeroUsize::try_from(count).ok());
-        own.map_or(self.workers, |count| self.workers.with_count(count))
+        match own {
+            Some(count) => Parallelism::Fixed(self.workers.with_count(count)),
+            None => Parallelism::Adaptive(self.workers),
+        }
     }
 
     /// Gives a relation the workers that its object asks for, from the next seal on.
     pub(crate) fn set_workers(&mut self, id: ObjectId) {
-        let Some(workers) = self.catalog.get(id).map(|object| self.workers_of(object)) else {
-            return;
-        };
-        if let Some(relation) = self.relations.get_mut(&id)
-            && relation.workers != workers
-        {
-            relation.workers = workers;
-            relation.dirty = true;
+        let Some(object) = self.catalog.get(id) else { return };
+        let parallelism = self.parallelism_of(object);
+        if let Some(relation) = self.relations.get_mut(&id) {
+            relation.set_parallelism(parallelism);
         }
     }
 
@@ -127,13 +132,33 @@ impl World {
         }
         self.sweep_readings();
         for id in ids {
-            self.relations.remove(id);
+            self.remove_relation(*id);
             self.sources.remove(id);
             self.jobs.remove(*id);
             // The store refuses to write anything of an object that is not there.
             self.pending.captures.retain(|manifest| manifest.object != *id);
             self.pending.rejected.retain(|rejected| rejected.source != *id);
+            self.pending.dropped_states.retain(|object| object != id);
             self.pending.objects.insert(*id, ObjectWrite::Delete);
+        }
+    }
+
+    /// Takes in a relation that is maintained.
+    pub(crate) fn add_relation(&mut self, id: ObjectId, relation: Relation) {
+        for read in relation.reads() {
+            self.readers.entry(read).or_default().insert(id);
+        }
+        let former = self.relations.insert(id, relation);
+        assert!(former.is_none(), "a relation is added once");
+    }
+
+    fn remove_relation(&mut self, id: ObjectId) {
+        let Some(relation) = self.relations.remove(&id) else { return };
+        self.readers.remove(&id);
+        for read in relation.reads() {
+            if let Some(readers) = self.readers.get_mut(&read) {
+                readers.remove(&id);
+            }
         }
     }
 
@@ -142,21 +167,6 @@ impl World {
         let first = self.next_consumer.0;
         self.next_consumer = ConsumerId(first + n as u64);
         (first..self.next_consumer.0).map(ConsumerId).collect()
-    }
-
-    /// Gives a new relation everything that the relations it reads hold.
-    pub(crate) fn fill(&mut self, id: ObjectId) {
-        let feeds = self.relations[&id].feeds.clone();
-        let mut inputs = Inputs::new();
-        for (input, feed) in feeds.iter().enumerate() {
-            let Feed::Relation { object, projection } = feed else { continue };
-            let read = self.relations.get_mut(object).expect("the planner found it");
-            let version = read.dataflow.version();
-            let rows = relation::whole(&version, projection);
-            inputs.extend(rows.into_iter().map(|rows| (input, rows)));
-        }
-        // Also without rows: a global aggregate has one row over no input.
-        self.run(BTreeMap::from([(id, inputs)]));
     }
 
     pub(crate) fn record_timing(&mut self, status: CheckpointStatus) {
@@ -188,14 +198,14 @@ impl World {
     /// those that read it.
     pub(crate) fn run(&mut self, mut inputs: BTreeMap<ObjectId, Inputs>) {
         while let Some((id, rows)) = inputs.pop_first() {
-            let is_read = self.relations.values().any(|reader| reader.reads(id));
+            let readers = self.readers.get(&id).cloned().unwrap_or_default();
             let Some(relation) = self.relations.get_mut(&id) else { continue };
             if relation.failed.is_some() {
                 continue;
             }
-            let stepped = match is_read {
-                true => relation.step(rows),
-                false => relation.absorb(rows).map(|()| Vec::new()),
+            let stepped = match readers.is_empty() {
+                true => relation.absorb(rows).map(|()| Vec::new()),
+                false => relation.step(rows),
             };
             let deltas = match stepped {
                 Ok(deltas) => deltas,
@@ -204,19 +214,24 @@ impl World {
                     continue;
                 }
             };
-            for (reader, reading) in self.relations.range(id..).skip(1) {
+            for reader in &readers {
+                let reading = self.relations.get_mut(reader).expect("it would have been removed");
                 for (input, projection) in reading.inputs_from(id) {
-                    let rows = deltas.iter().map(|delta| {
-                        (input, segue_flow::StepInput::Delta(relation::project(delta, &projection)))
-                    });
-                    inputs.entry(*reader).or_default().extend(rows);
+                    let rows = deltas.iter().map(|delta| relation::project(delta, &projection));
+                    match &mut reading.filling {
+                        Some(filling) => rows.for_each(|rows| filling.fall_behind(input, rows)),
+                        None => {
+                            let rows = rows.map(|rows| (input, StepInput::Delta(rows)));
+                            inputs.entry(*reader).or_default().extend(rows);
+                        }
+                    }
                 }
             }
         }
     }
 
     /// A defect, or state that does not fit the input.
-    fn relation_failed(&mut self, id: ObjectId, reason: &str) {
+    pub(crate) fn relation_failed(&mut self, id: ObjectId, reason: &str) {
         tracing::error!(object = %id, %reason, "a relation cannot be maintained any more");
         self.stop_maintaining(id, reason);
     }
@@ -244,7 +259,9 @@ impl World {
         !pending.objects.is_empty()
             || !pending.captures.is_empty()
             || !pending.dropped.is_empty()
+            || !pending.dropped_states.is_empty()
             || !pending.rejected.is_empty()
+            || !pending.releases.is_empty()
             || !pending.when_durable.is_empty()
             || self.relations.values().any(|relation| relation.dirty)
             // A position that moved without rows too: whoever waits for it would wait for ever.

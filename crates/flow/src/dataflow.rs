@@ -43,6 +43,16 @@ pub enum StepInput {
     Delta(Delta),
 }
 
+impl StepInput {
+    /// How many rows it has.
+    pub fn rows(&self) -> usize {
+        match self {
+            StepInput::Changes(changes) => changes.rows.num_rows(),
+            StepInput::Delta(delta) => delta.len(),
+        }
+    }
+}
+
 /// The running dataflow of one object.
 pub struct Dataflow {
     object: ObjectId,

@@ -273,6 +273,35 @@ impl DataflowSpec {
         }
     }
 
+    /// Whether some operator computes whole partitions again when a row of theirs changes.
+    pub fn recomputes(&self) -> bool {
+        self.operators.iter().any(|operator| matches!(operator, OperatorSpec::Recompute { .. }))
+    }
+
+    /// The inputs in the order in which they have to be filled: what a temporal join looks up is there before the rows
+    /// that look it up.
+    pub fn fill_order(&self) -> Vec<usize> {
+        let mut first = vec![false; self.inputs.len()];
+        for operator in &self.operators {
+            if let OperatorSpec::Lookup { right, .. } = operator {
+                self.inputs_below(*right).into_iter().for_each(|input| first[input] = true);
+            }
+        }
+        let mut order = (0..self.inputs.len()).collect::<Vec<_>>();
+        order.sort_by_key(|input| !first[*input]);
+        order
+    }
+
+    fn inputs_below(&self, node: Node) -> Vec<usize> {
+        match node {
+            Node::Input(input) => vec![input],
+            Node::Operator(place) => {
+                let inputs = self.operators[place].inputs().into_iter();
+                inputs.flat_map(|node| self.inputs_below(node)).collect()
+            }
+        }
+    }
+
     /// The schema of what a node delivers.
     pub fn schema_of(&self, node: Node) -> SchemaRef {
         match node {

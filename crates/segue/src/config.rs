@@ -44,8 +44,8 @@ pub(crate) struct ServeFlags {
     /// How much it may take before the largest view is suspended [default: seven tenths of the machine's].
     #[arg(long, env = "SEGUE_MEMORY_HARD_LIMIT", value_name = "SIZE")]
     memory_hard_limit: Option<Size>,
-    /// How many threads maintain one table or view, where ALTER … SET PARALLELISM has not said otherwise
-    /// [default: the machine's cores].
+    /// How many threads maintain one table or view of which much changes, where ALTER … SET PARALLELISM has not said
+    /// otherwise [default: the machine's cores].
     #[arg(long, env = "SEGUE_WORKERS", value_name = "N")]
     workers: Option<NonZeroUsize>,
     /// Where Prometheus scrapes /metrics, such as 127.0.0.1:4567 [default: nowhere].

@@ -11,8 +11,8 @@ use sqlparser::ast;
 
 pub(crate) use segue_connect::{Changes, Ops};
 pub(crate) use segue_engine::{
-    CheckpointStatus, DeadLetter, Engine, Horizon, JobStatus, OperatorStatus, Published,
-    SourceScan, SplitStatus, StageStatus, StatementContext, Status, Wanted,
+    Asker, CheckpointStatus, DeadLetter, Engine, Horizon, JobStatus, OperatorStatus, Patience,
+    Published, SourceScan, SplitStatus, StageStatus, StatementContext, Status, Wanted,
 };
 pub(crate) use segue_flow::RelationVersion;
 pub(crate) use segue_plan::tables::{compatibility_rows, connector_rows};

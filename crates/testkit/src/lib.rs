@@ -5,6 +5,7 @@
 
 pub mod kafka;
 pub mod nats;
+pub mod nexmark;
 pub mod ports;
 pub mod postgres;
 pub mod proxy;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use segue_catalog::{Object, ObjectState, RelationKind, Settings, Verb};
+use segue_catalog::{CaptureSwitch, Object, ObjectState, RelationKind, Settings, Verb};
 use segue_coordinate::Event;
 use segue_sql::{Action, Alter, AlterJob, JobAction, Parallelism, RateLimit};
 use segue_types::{ConsumerId, ObjectId, SqlState, UserError};
@@ -123,7 +123,17 @@ async fn switch(engine: &Engine, id: ObjectId, to: Switch) -> Result<(), UserErr
         // The newest record: who reads for a view may have changed since the durable one.
         let gone = || UserError::new(SqlState::UNDEFINED_TABLE, "the relation has been dropped");
         let object = Arc::clone(world.catalog.get(id).ok_or_else(gone)?);
+        let capture = match to {
+            Switch::Pause => CaptureSwitch::Paused,
+            Switch::Resume => CaptureSwitch::Running,
+        };
+        if let Some(switched) = world.switch_capture(id, capture) {
+            return switched;
+        }
         let readings = readings(world, &object);
+        if world.relations.get(&id).is_some_and(|relation| relation.filling.is_some()) {
+            return Err(still_filling(&object));
+        }
         if readings.is_empty() {
             return Err(nothing_reads(to, object.relation_kind(), &object.name));
         }
@@ -184,6 +194,13 @@ fn is_shared(world: &World, object: &Object, id: ConsumerId) -> bool {
     let has_others =
         consumer.subscribers.iter().any(is_other) || !consumer.meeting.followers.is_empty();
     object.relation_kind() == RelationKind::MaterializedView && has_others
+}
+
+/// Its readings have not begun.
+fn still_filling(object: &Object) -> UserError {
+    let message = format!("\"{}\" is being filled from the relations it reads", object.name);
+    UserError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+        .with_hint("WAIT returns when it is ready; CANCEL JOB gives it up.")
 }
 
 /// A pause of nothing would be forgotten: what is created later would read on.

@@ -15,6 +15,7 @@ use crate::consumer::Subscriber;
 use crate::engine::Engine;
 use crate::job::Phase;
 use crate::meeting::NewReading;
+use crate::patience::Asker;
 use crate::relation::{Feed, Relation};
 use crate::world::World;
 
@@ -43,6 +44,7 @@ pub(super) async fn create_view(
         state: ObjectState::Ready,
         consumers: Vec::new(),
         settings: Settings::default(),
+        created_unix_ms: super::now_unix_ms(),
         failure: None,
     };
     super::install(engine, move |world| world.put_object(object)).await
@@ -60,7 +62,10 @@ pub(super) async fn create_materialized_view(
     }
     let before = plan(&engine.catalog(), &create)?;
     let sources = sources_of(&engine.catalog(), &before)?;
-    let openings = unless_canceled(&context.cancel, opening::open_all(engine, &sources)).await?;
+    let openings = {
+        let asker = Asker::of(context);
+        unless_canceled(&context.cancel, opening::open_all(engine, &sources, &asker)).await?
+    };
     let alone = engine.lock_catalog().await;
     if already_exists(engine, &name, create.on_existing, context)? {
         return Ok(());
@@ -77,10 +82,12 @@ pub(super) async fn create_materialized_view(
     }
     let consumers = allocate(engine, sources.len()).await?;
     let object = object(&catalog, create, &plan, &consumers);
-    let (id, has_job) = (object.id, !sources.is_empty());
-    super::install(engine, move |world| set_up(world, object, plan, &openings)).await?;
+    let id = object.id;
+    super::install(engine, move |world| set_up(world, object, plan, openings)).await?;
     drop(alone);
-    if !has_job {
+    // What is little has been taken in the same epoch.
+    let is_ready = |object: &Arc<Object>| object.state == ObjectState::Ready;
+    if engine.catalog().get(id).is_none_or(is_ready) {
         return Ok(());
     }
     super::run_job(engine, id, context, std::future::ready(Ok(()))).await
@@ -136,45 +143,75 @@ fn object(
         definition: Statement::CreateMaterializedView(create).to_string(),
         kind: ObjectKind::MaterializedView,
         depends_on: plan.depends_on.iter().copied().collect::<BTreeSet<_>>(),
-        state: if consumers.is_empty() { ObjectState::Ready } else { ObjectState::Creating },
+        state: ObjectState::Creating,
         consumers,
         settings: Settings::default(),
+        created_unix_ms: super::now_unix_ms(),
         failure: None,
     }
 }
 
-/// Takes the view in between two steps: filled from the relations that it reads, its consumers started.
+/// A reading that begins once its view is filled.
+struct PlannedReading {
+    reference: ConsumerRef,
+    subscriber: Subscriber,
+    opening: Opening,
+}
+
+fn planned_readings(
+    object: &Object,
+    plan: &ViewPlan,
+    mut openings: BTreeMap<usize, Opening>,
+) -> Vec<PlannedReading> {
+    let reading = |reference: &ConsumerRef| PlannedReading {
+        reference: *reference,
+        subscriber: subscriber(object.id, *reference, plan),
+        opening: openings.remove(&reference.input).expect("every source was opened"),
+    };
+    object.consumers.iter().map(reading).collect()
+}
+
+/// Takes the view in between two steps: filled from the relations that it reads, then its readings started.
 fn set_up(
     world: &mut World,
     object: Object,
     plan: ViewPlan,
-    openings: &BTreeMap<usize, Opening>,
+    openings: BTreeMap<usize, Opening>,
 ) -> Result<(), UserError> {
     let id = object.id;
     let feeds = feeds(&object, &plan);
-    let consumers = object.consumers.clone();
-    for consumer in &consumers {
-        world.refuse_gap(consumer.source, &openings[&consumer.input].starts)?;
+    let readings = planned_readings(&object, &plan, openings);
+    for reading in &readings {
+        world.refuse_gap(reading.reference.source, &reading.opening.starts)?;
     }
-    let workers = world.workers_of(&object);
+    let parallelism = world.parallelism_of(&object);
     world.put_object(object)?;
-    let mut targets = BTreeMap::new();
-    for consumer in consumers {
-        let opening = &openings[&consumer.input];
-        world.open_reading(NewReading {
-            reference: consumer,
-            subscriber: subscriber(id, consumer, &plan),
-            source: Arc::clone(&opening.source),
-            starts: &opening.starts,
-        });
-        targets.insert(consumer.id, opening.target.clone());
-    }
-    world.relations.insert(id, Relation::new(id, plan.spec, feeds, workers));
-    world.fill(id);
-    if !targets.is_empty() {
-        world.jobs.set_phase(id, Phase::CatchingUp(targets));
-    }
+    world.add_relation(id, Relation::new(id, plan.spec, feeds, parallelism));
+    fill_and_read(world, id, readings);
     Ok(())
+}
+
+fn fill_and_read(world: &mut World, id: ObjectId, readings: Vec<PlannedReading>) {
+    world.jobs.set_phase(id, Phase::Filling);
+    world.begin_fill(id, move |world| start_readings(world, id, readings));
+}
+
+/// A view that reads no source is ready.
+fn start_readings(world: &mut World, id: ObjectId, readings: Vec<PlannedReading>) {
+    if readings.is_empty() {
+        return world.finish_job(id);
+    }
+    let mut targets = BTreeMap::new();
+    for PlannedReading { reference, subscriber, opening } in readings {
+        // While the view was filled, the live reading may have fallen behind what is left.
+        if let Err(error) = world.refuse_gap(reference.source, &opening.starts) {
+            return world.jobs.fail(id, error);
+        }
+        let (source, starts) = (opening.source, opening.starts.as_slice());
+        world.open_reading(NewReading { reference, subscriber, source, starts });
+        targets.insert(reference.id, opening.target);
+    }
+    world.jobs.set_phase(id, Phase::CatchingUp(targets));
 }
 
 /// What a view takes from one of its readings.
@@ -195,11 +232,16 @@ pub(crate) fn feeds(object: &Object, plan: &ViewPlan) -> Vec<Feed> {
     plan.inputs.iter().enumerate().map(feed).collect()
 }
 
-/// Goes on with a view whose creation was under way when the server stopped: its consumers read on from where they
-/// were; what they have to reach is asked again, for as long as the systems are away.
+/// Goes on with a view whose creation was under way when the server stopped. One that was not filled is filled anew; else
+/// its consumers read on from where they were. What they have to reach is asked again, for as long as the systems are
+/// away.
 pub(super) async fn resume(engine: Engine, object: Arc<Object>) -> Result<(), UserError> {
     let id = object.id;
     engine.inbox().run(move |world| world.jobs.set_phase(id, Phase::Asking));
+    let is_filled = move |world: &mut World| world.relations[&id].filling.is_none();
+    if !engine.inbox().ask(is_filled).await.ok_or_else(super::stopping)? {
+        return fill_again(engine, object).await;
+    }
     let mut targets = BTreeMap::new();
     for consumer in &object.consumers {
         let source = consumer.source;
@@ -218,6 +260,23 @@ pub(super) async fn resume(engine: Engine, object: Arc<Object>) -> Result<(), Us
         let targets = reading.collect();
         world.jobs.set_phase(id, Phase::CatchingUp(targets));
         world.check_jobs();
+    });
+    Ok(())
+}
+
+async fn fill_again(engine: Engine, object: Arc<Object>) -> Result<(), UserError> {
+    let Statement::CreateMaterializedView(create) = crate::recover::parse_definition(&object)?
+    else {
+        return Err(UserError::internal("a materialized view is defined by its CREATE"));
+    };
+    let plan = plan(&engine.catalog(), &create)?;
+    let sources = sources_of(&engine.catalog(), &plan)?;
+    let openings = opening::open_all_at_last(&engine, &sources).await?;
+    let id = object.id;
+    engine.inbox().run(move |world| {
+        if world.relations.contains_key(&id) {
+            fill_and_read(world, id, planned_readings(&object, &plan, openings));
+        }
     });
     Ok(())
 }

@@ -58,8 +58,23 @@ struct Translator<'a> {
     notices: BTreeSet<String>,
     /// Inside how many right sides of temporal joins the translation is.
     looked_up: usize,
+    /// Nodes that more than one operator reads or will read.
+    shared: Vec<Node>,
     /// What stands for leaves of plans that are translated in parts, by their numbers.
     given: Vec<Output>,
+}
+
+impl<'a> Translator<'a> {
+    fn over(inputs: Inputs<'a>, spec: DataflowSpec) -> Translator<'a> {
+        Translator {
+            inputs,
+            spec,
+            notices: BTreeSet::new(),
+            looked_up: 0,
+            shared: Vec::new(),
+            given: Vec::new(),
+        }
+    }
 }
 
 /// The dataflow of `plan`, its relation named as `named`.
@@ -69,8 +84,7 @@ pub(super) fn translate(
     provider: &CatalogProvider<'_>,
 ) -> Result<Translated, UserError> {
     let (inputs, spec) = Inputs::collect(plan, provider)?;
-    let mut translator =
-        Translator { inputs, spec, notices: BTreeSet::new(), looked_up: 0, given: Vec::new() };
+    let mut translator = Translator::over(inputs, spec);
     let output = match translator.node(plan) {
         Ok(output) => output,
         Err(error)
@@ -78,13 +92,7 @@ pub(super) fn translate(
         {
             // What has no operators may still have a batch plan.
             let (inputs, spec) = Inputs::collect(plan, provider)?;
-            translator = Translator {
-                inputs,
-                spec,
-                notices: BTreeSet::new(),
-                looked_up: 0,
-                given: Vec::new(),
-            };
+            translator = Translator::over(inputs, spec);
             translator.whole(plan).map_err(|_| error)?
         }
         Err(error) => return Err(error),
@@ -227,7 +235,7 @@ impl Translator<'_> {
         else {
             return Ok((input, expressions));
         };
-        if !is_last || !picked.iter().all(is_column) {
+        if !is_last || self.shared.contains(&input) || !picked.iter().all(is_column) {
             return Ok((input, expressions));
         }
         let (below, picked) = (*below, picked.clone());

@@ -3,7 +3,6 @@
 //! are what DataFusion's batch engine answers.
 
 mod compare;
-mod nexmark;
 mod nexmark_data;
 mod tables;
 mod tpch;
@@ -159,6 +158,6 @@ fn tpch_as_views_is_what_the_batch_engine_answers() {
 
 #[test]
 fn nexmark_as_views_is_what_the_batch_engine_answers() {
-    let filled = run(&nexmark_data::tables(), nexmark::QUERIES);
-    assert!(filled >= nexmark::QUERIES.len() - 1, "only {filled} queries have rows");
+    let filled = run(&nexmark_data::tables(), segue_testkit::nexmark::QUERIES);
+    assert!(filled >= segue_testkit::nexmark::QUERIES.len() - 1, "only {filled} queries have rows");
 }

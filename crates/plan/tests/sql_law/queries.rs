@@ -27,6 +27,8 @@ pub const QUERIES: &[&str] = &[
     "SELECT x, count(*) FROM (SELECT DISTINCT a AS x, b FROM t) AS d GROUP BY x",
     "SELECT b, count(DISTINCT a), count(*), sum(DISTINCT c) FILTER (WHERE a > 0) FROM t GROUP BY b",
     "SELECT count(DISTINCT a), count(DISTINCT b), max(a) FROM t",
+    "SELECT u.b, count(*), sum(t.a), count(DISTINCT t.c), min(t.a) FROM t JOIN u ON t.a = u.a GROUP BY u.b",
+    "SELECT u.b, t.a, sum(t.c) FROM t JOIN u ON t.a = u.a GROUP BY ROLLUP (u.b, t.a)",
     "SELECT count(DISTINCT a + 1) FROM t",
     "SELECT a, b, count(*), grouping(a) FROM t GROUP BY ROLLUP (a, b)",
     "SELECT a, b, count(DISTINCT c) FROM t GROUP BY CUBE (a, b)",

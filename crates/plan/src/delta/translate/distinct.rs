@@ -27,6 +27,7 @@ impl Translator<'_> {
         aggregate: &Aggregate,
         input: Node,
     ) -> Result<Output, UserError> {
+        self.shared.push(input);
         let keys = aggregate.group_expr.len();
         let mut joined: Option<Side> = None;
         // By call: where its result is among the joined columns.

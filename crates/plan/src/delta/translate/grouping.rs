@@ -21,6 +21,7 @@ impl Translator<'_> {
         sets: &GroupingSet,
     ) -> Result<Output, UserError> {
         let input = self.node(&aggregate.input)?.node;
+        self.shared.push(input);
         let keys = sets.distinct_expr().into_iter().cloned().collect::<Vec<_>>();
         let branches = expanded(sets);
         let branches = branches.iter().map(|set| self.grouped_by(aggregate, input, &keys, set));

@@ -1,6 +1,7 @@
 //! The Nexmark queries that are SQL: without q6 (no engine's SQL has it), q10 (a sink), q11 (session windows), q12
 //! (processing time), q13 (a side input); and some of the further ones.
 
+/// Names and queries, over relations `person`, `auction` and `bid`.
 pub const QUERIES: &[(&str, &str)] = &[
     ("q0", "SELECT auction, bidder, price, date_time FROM bid"),
     ("q1", "SELECT auction, bidder, 0.908 * price AS price, date_time FROM bid"),
