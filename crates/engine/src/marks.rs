@@ -100,7 +100,8 @@ impl World {
         inputs.retain(|_, rows| !rows.is_empty());
     }
 
-    /// Tells a relation that has just been filled the time, and how far the watermarks of those that it reads have come.
+    /// Tells a relation that has just been filled the time, and how far the watermarks of those that it reads have
+    /// come.
     pub(crate) fn tell_marks(&mut self, id: ObjectId) -> Result<(), StepError> {
         let mut marks = self.marks_for(id);
         let relation = self.relations.get_mut(&id).expect("it was just filled");
