@@ -139,7 +139,10 @@ impl Relation {
 
     /// The inputs that take the watermark of a column of `object`.
     fn marks_from(&self, object: ObjectId, column: usize) -> impl Iterator<Item = usize> + '_ {
-        let takes = move |feed: &Feed| matches!(feed, Feed::Watermark { object: of, column: at } if *of == object && *at == column);
+        let takes = move |feed: &Feed| match feed {
+            Feed::Watermark { object: of, column: at } => (*of, *at) == (object, column),
+            _ => false,
+        };
         let feeds = self.feeds.iter().enumerate();
         feeds.filter(move |(_, feed)| takes(feed)).map(|(input, _)| input)
     }
