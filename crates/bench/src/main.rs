@@ -18,6 +18,7 @@ mod kafka;
 mod lookup;
 mod measure;
 mod nexmark;
+mod operators;
 mod restart;
 mod switch;
 mod topic_ends;
@@ -62,6 +63,7 @@ const BENCHES: &[(&str, Bench)] = &[
     ("decode", decode::bench),
     ("aggregate", aggregate::bench),
     ("join", join::bench),
+    ("operators", operators::bench),
     ("views", views::bench),
     ("nexmark", nexmark::bench),
     ("kafka", kafka::bench),

@@ -3,7 +3,7 @@
 //! Invariant: a fact is told to anybody outside only when the epoch that contains it is durable; see
 //! [`World::when_durable`].
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
@@ -17,6 +17,7 @@ use segue_types::{
 };
 
 use crate::api::Published;
+use crate::clock;
 use crate::consumer::{Consumer, Stopped, Workplace};
 use crate::inbox::News;
 use crate::job::Jobs;
@@ -35,6 +36,8 @@ pub(crate) struct World {
     pub(crate) catalog: Catalog,
     /// Tables and materialized views. Ids grow, so their order is topological.
     pub(crate) relations: BTreeMap<ObjectId, Relation>,
+    /// By relation: those that read it, in their order.
+    pub(crate) readers: BTreeMap<ObjectId, BTreeSet<ObjectId>>,
     /// Sources, and tables with stages.
     pub(crate) sources: BTreeMap<ObjectId, Arc<SourceRuntime>>,
     pub(crate) consumers: BTreeMap<ConsumerId, Consumer>,
@@ -130,7 +133,7 @@ impl World {
         }
         self.sweep_readings();
         for id in ids {
-            self.relations.remove(id);
+            self.remove_relation(*id);
             self.sources.remove(id);
             self.jobs.remove(*id);
             // The store refuses to write anything of an object that is not there.
@@ -138,6 +141,25 @@ impl World {
             self.pending.rejected.retain(|rejected| rejected.source != *id);
             self.pending.dropped_states.retain(|object| object != id);
             self.pending.objects.insert(*id, ObjectWrite::Delete);
+        }
+    }
+
+    /// Takes in a relation that is maintained.
+    pub(crate) fn add_relation(&mut self, id: ObjectId, relation: Relation) {
+        for read in relation.reads() {
+            self.readers.entry(read).or_default().insert(id);
+        }
+        let former = self.relations.insert(id, relation);
+        assert!(former.is_none(), "a relation is added once");
+    }
+
+    fn remove_relation(&mut self, id: ObjectId) {
+        let Some(relation) = self.relations.remove(&id) else { return };
+        self.readers.remove(&id);
+        for read in relation.reads() {
+            if let Some(readers) = self.readers.get_mut(&read) {
+                readers.remove(&id);
+            }
         }
     }
 
@@ -176,15 +198,18 @@ impl World {
     /// Runs every relation that has something to take, lower ids first, and hands what each puts out to
     /// those that read it.
     pub(crate) fn run(&mut self, mut inputs: BTreeMap<ObjectId, Inputs>) {
-        while let Some((id, rows)) = inputs.pop_first() {
-            let is_read = self.relations.values().any(|reader| reader.reads(id));
+        let now = clock::now_us();
+        while let Some((id, mut rows)) = inputs.pop_first() {
+            let readers = self.readers.get(&id).cloned().unwrap_or_default();
             let Some(relation) = self.relations.get_mut(&id) else { continue };
             if relation.failed.is_some() {
                 continue;
             }
-            let stepped = match is_read {
-                true => relation.step(rows),
-                false => relation.absorb(rows).map(|()| Vec::new()),
+            rows.extend(relation.told_time(now));
+            let marks = relation.marks();
+            let stepped = match readers.is_empty() {
+                true => relation.absorb(rows).map(|()| Vec::new()),
+                false => relation.step(rows),
             };
             let deltas = match stepped {
                 Ok(deltas) => deltas,
@@ -193,7 +218,8 @@ impl World {
                     continue;
                 }
             };
-            for (reader, reading) in self.relations.range_mut(id..).skip(1) {
+            for reader in &readers {
+                let reading = self.relations.get_mut(reader).expect("it would have been removed");
                 for (input, projection) in reading.inputs_from(id) {
                     let rows = deltas.iter().map(|delta| relation::project(delta, &projection));
                     match &mut reading.filling {
@@ -204,6 +230,9 @@ impl World {
                         }
                     }
                 }
+            }
+            if !marks.is_empty() {
+                self.pass_marks_on(id, &marks, &mut inputs);
             }
         }
     }

@@ -9,6 +9,9 @@ use super::{Workers, shard_of_hash};
 use crate::delta::Delta;
 use crate::key::hash_rows;
 
+/// What is dealt out costs little a row, so that more of them are needed to pay for the threads.
+const DEALT_ROWS_FACTOR: usize = 8;
+
 /// How the rows of an input are spread over shards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Exchange {
@@ -16,6 +19,8 @@ pub(crate) enum Exchange {
     ByKey(Vec<usize>),
     /// Any shard will do: each takes a run of rows, in their order.
     Deal,
+    /// Every shard takes all of them.
+    Everywhere,
 }
 
 /// Which rows of one batch each shard takes.
@@ -23,6 +28,8 @@ pub(crate) enum Exchange {
 pub(super) enum Route {
     /// All go to this one.
     Whole(usize),
+    /// All go to each.
+    Everywhere,
     /// By shard.
     Picked(Vec<UInt32Array>),
     /// By shard.
@@ -40,14 +47,15 @@ impl Exchange {
                 deltas.iter().map(route).collect()
             }
             Exchange::Deal => deal(deltas, workers),
+            Exchange::Everywhere => deltas.iter().map(|_| Route::Everywhere).collect(),
         }
     }
 }
 
-/// Even runs over all the deltas; few rows stay together.
+/// Even runs over all the deltas; where there are not many rows, they stay together.
 fn deal(deltas: &[Delta], workers: Workers) -> Vec<Route> {
     let total = deltas.iter().map(Delta::len).sum::<usize>();
-    if !workers.shares(total) {
+    if !workers.shares(total / DEALT_ROWS_FACTOR) {
         return deltas.iter().map(|_| Route::Whole(0)).collect();
     }
     let shards = workers.count();
@@ -81,6 +89,7 @@ impl Route {
     pub(super) fn pick(&self, delta: &Delta, shard: usize) -> Option<Delta> {
         let picked = match self {
             Route::Whole(to) => (*to == shard).then(|| delta.clone()),
+            Route::Everywhere => Some(delta.clone()),
             Route::Picked(rows) => (!rows[shard].is_empty()).then(|| delta.take(&rows[shard])),
             Route::Runs(runs) => (!runs[shard].is_empty()).then(|| delta.slice(&runs[shard])),
         };
@@ -92,7 +101,7 @@ impl Route {
         let rows = match self {
             Route::Whole(to) => return (*to == shard).then(|| changes.clone()),
             Route::Picked(rows) => &rows[shard],
-            Route::Runs(_) => unreachable!("changes go by their keys"),
+            Route::Runs(_) | Route::Everywhere => unreachable!("changes go by their keys"),
         };
         if rows.is_empty() {
             return None;

@@ -263,7 +263,7 @@ fn arrow_error(error: &ArrowError) -> UserError {
 }
 
 /// The SQL name of a type, for messages.
-pub(super) fn type_name(data_type: &DataType) -> String {
+pub(crate) fn type_name(data_type: &DataType) -> String {
     match sql_type_of(&Field::new("", data_type.clone(), true)) {
         Some(known) => known.to_string(),
         None => data_type.to_string(),

@@ -3,7 +3,9 @@
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
 use segue_types::UserError;
-use sqlparser::ast::{Query, SetExpr, SetOperator, SetQuantifier};
+use sqlparser::ast::{Query, SetExpr};
+
+use super::clock;
 
 const TIME_FUNCTIONS: &[&str] =
     &["now", "current_timestamp", "current_date", "current_time", "today", "localtimestamp"];
@@ -33,12 +35,7 @@ fn body(body: &SetExpr) -> Result<(), UserError> {
     match body {
         SetExpr::Select(_) | SetExpr::Values(_) => Ok(()),
         SetExpr::Query(query) => self::query(query),
-        SetExpr::SetOperation { op, set_quantifier, left, right } => {
-            let all = matches!(set_quantifier, SetQuantifier::All | SetQuantifier::AllByName);
-            if all && *op != SetOperator::Union {
-                let what = format!("{op} ALL");
-                return Err(refusal(&what, "Leave ALL out, or count the rows with GROUP BY."));
-            }
+        SetExpr::SetOperation { left, right, .. } => {
             self::body(left)?;
             self::body(right)
         }
@@ -67,6 +64,9 @@ fn stop_if(found: bool) -> TreeNodeRecursion {
 }
 
 fn expression_refusal(expression: &Expr) -> Option<UserError> {
+    if clock::is(expression) {
+        return None;
+    }
     let Expr::ScalarFunction(call) = expression else { return None };
     let name = call.func.name();
     let by_time = TIME_FUNCTIONS.contains(&name);
