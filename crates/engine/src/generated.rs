@@ -1,4 +1,5 @@
-//! Readers of stages with generated columns: the connector reads the base columns, the rest is computed as rows come in.
+//! Readers of stages with generated columns: the connector reads the base columns, the rest is computed as rows come
+//! in.
 //!
 //! Invariant: a connector never sees a generated column; they are the last ones of an object with stages.
 

@@ -100,7 +100,7 @@ impl World {
         inputs.retain(|_, rows| !rows.is_empty());
     }
 
-    /// Tells a relation that has just been filled the time, and how far the watermarks of those that it reads have come.
+    /// Tells a relation that has just been filled the time, and how far the watermarks of what it reads have come.
     pub(crate) fn tell_marks(&mut self, id: ObjectId) -> Result<(), StepError> {
         let mut marks = self.marks_for(id);
         let relation = self.relations.get_mut(&id).expect("it was just filled");
@@ -138,7 +138,10 @@ impl Relation {
 
     /// The inputs that take the watermark of a column of `object`.
     fn marks_from(&self, object: ObjectId, column: usize) -> impl Iterator<Item = usize> + '_ {
-        let takes = move |feed: &Feed| matches!(feed, Feed::Watermark { object: of, column: at } if *of == object && *at == column);
+        let takes = move |feed: &Feed| match feed {
+            Feed::Watermark { object: of, column: at } => *of == object && *at == column,
+            _ => false,
+        };
         let feeds = self.feeds.iter().enumerate();
         feeds.filter(move |(_, feed)| takes(feed)).map(|(input, _)| input)
     }

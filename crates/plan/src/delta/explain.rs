@@ -119,6 +119,22 @@ fn describe(
         }
         OperatorSpec::TopN { input, top, .. } => top_text(plan, *input, top),
         OperatorSpec::Constant { rows } => format!("Constant, {} rows", rows.num_rows()),
+        OperatorSpec::Unnest { input, lists, .. } => {
+            format!("Unnest {}", names(&plan.spec.schema_of(*input), lists))
+        }
+        of_time => time_text(plan, of_time),
+    };
+    line(text, depth, &noted(content, note(Place::Operator(place))));
+    let mut inputs = operator.inputs();
+    if is_of_time(operator) {
+        // How its marks come about is said by the columns' names.
+        inputs.truncate(1);
+    }
+    inputs.into_iter().for_each(|input| describe(plan, input, depth + 1, note, text));
+}
+
+fn time_text(plan: &ViewPlan, operator: &OperatorSpec) -> String {
+    match operator {
         OperatorSpec::WindowedAggregate { input, keys, aggregates, window, .. } => {
             let name = plan.spec.schema_of(*input).field(keys[*window]).name().clone();
             let text = aggregate_text(plan, *input, keys, aggregates);
@@ -140,17 +156,8 @@ fn describe(
                 Shown::Until => format!("Temporal until {name}; state: rows that will go"),
             }
         }
-        OperatorSpec::Unnest { input, lists, .. } => {
-            format!("Unnest {}", names(&plan.spec.schema_of(*input), lists))
-        }
-    };
-    line(text, depth, &noted(content, note(Place::Operator(place))));
-    let mut inputs = operator.inputs();
-    if is_of_time(operator) {
-        // How its marks come about is said by the columns' names.
-        inputs.truncate(1);
+        _ => unreachable!("the others know nothing of time"),
     }
-    inputs.into_iter().for_each(|input| describe(plan, input, depth + 1, note, text));
 }
 
 fn is_of_time(operator: &OperatorSpec) -> bool {
