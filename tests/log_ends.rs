@@ -23,10 +23,10 @@ async fn create(client: &Client, kafka: &KafkaServer, topic: &str, tail: &str) -
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_open_transaction_ends_a_read_at_the_last_stable_offset_and_the_log_says_so() {
+async fn an_open_transaction_ends_a_read_at_the_last_stable_offset_and_says_so() {
     let kafka = KafkaServer::start();
     let segue = segue();
-    let client = segue.connect().await;
+    let (client, notices) = segue.connect_with_notices().await;
     for (topic, tail) in [("continuous", ""), ("bounded", "STOP AT LATEST")] {
         kafka.create_topic(topic, 1, &[]);
         append(&kafka, topic, 0, &["{\"x\":1}", "{\"x\":2}"]);
@@ -34,12 +34,19 @@ async fn an_open_transaction_ends_a_read_at_the_last_stable_offset_and_the_log_s
         open.write([Record::value("{\"x\":3}")]);
         append(&kafka, topic, 0, &["{\"x\":4}"]);
         assert_eq!(create(&client, &kafka, topic, tail).await, [["2"]], "{topic}");
-        let said = format!("topic \"{topic}\"");
-        wait_for("the log to say so", DEADLINE, || {
-            let log = segue.log();
-            let says = |line: &str| line.contains("open transaction") && line.contains(&said);
-            log.lines().any(says).then_some(())
-        });
+        let said = format!(
+            "stage \"{topic}\": partition 0 of topic \"{topic}\" has an open transaction: what is there now \
+             ends at its last stable offset 2, and not at the high watermark 4"
+        );
+        assert!(notices.take().contains(&said), "{topic}: a NOTICE says so");
+        if tail.is_empty() {
+            assert_eq!(rows(&client, "SELECT x FROM continuous ORDER BY x").await, [["1"], ["2"]]);
+            assert!(notices.take().contains(&said), "a SELECT says so, too");
+            let reason = "SELECT position, latest, lag_rows, lag_ms, reason FROM segue.splits";
+            let shown = rows(&client, reason).await;
+            assert_eq!(shown[0][..4], ["2", "2", "0", "0"], "{shown:?}");
+            assert!(said.ends_with(&shown[0][4]) && !shown[0][4].is_empty(), "{shown:?}");
+        }
         open.commit();
         if tail.is_empty() {
             wait_for_async("the rest", DEADLINE, async || {

@@ -90,6 +90,9 @@ async fn a_scraper_sees_what_sources_epochs_and_clients_do() {
     );
     assert!((sum(&samples, "segue_stage_rejected_total", &of_s) - 1.0).abs() < f64::EPSILON);
     assert!(sum(&samples, "segue_stage_lag_rows", &of_s).abs() < f64::EPSILON);
+    assert!(sum(&samples, "segue_stage_lag_seconds", &of_s).abs() < f64::EPSILON);
+    assert!(sum(&samples, "segue_split_lag_seconds", &of_s).abs() < f64::EPSILON);
+    assert!(samples.keys().any(|sample| sample.starts_with("segue_split_lag_seconds{")));
     assert!(
         samples.keys().any(|sample| sample.starts_with("segue_stage_lag_rows{")),
         "{samples:#?}"

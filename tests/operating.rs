@@ -1,8 +1,9 @@
-//! What an operator does to a running server: limits of memory, rates, readers, looking for new partitions.
+//! What an operator does to a running server: limits of memory, rates, readers, pauses, looking for new partitions.
 
 mod support;
 
 use segue_testkit::kafka::KafkaServer;
+use segue_testkit::postgres::PostgresServer;
 use segue_testkit::segue::Segue;
 use segue_testkit::wait::wait_for_async;
 use support::{DEADLINE, append, rows, segue};
@@ -192,6 +193,62 @@ async fn rates_and_readers_can_be_changed_while_rows_flow_and_survive_a_restart(
     let sum = per_partition * (per_partition - 1) / 2 * partitions;
     expect(&client, "SELECT n FROM counted", &(per_partition * partitions).to_string()).await;
     expect(&client, "SELECT s FROM counted", &sum.to_string()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_capture_is_paused_and_resumed_also_across_a_restart_and_holds_no_snapshot_meanwhile() {
+    let postgres = PostgresServer::start();
+    let holder = postgres.connect().await;
+    let mut segue = segue_with(&[]);
+    let query = "SELECT x::bigint AS x FROM generate_series(1, 100) x \
+                 WHERE pg_advisory_lock_shared(77)::text = ''''";
+    let with =
+        format!("WITH (connector = 'postgres', url = '{}', query = '{query}')", postgres.url());
+    let queries = async |n: &str| {
+        let running = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%generate_series(1, 100)%' \
+                       AND state <> 'idle' AND pid <> pg_backend_pid()";
+        expect(&holder, running, n).await;
+    };
+    for (kind, create) in [
+        ("source", format!("CREATE SOURCE s (x BIGINT) {with}")),
+        ("table", format!("CREATE TABLE s (x BIGINT) {with}")),
+    ] {
+        run(&holder, "SELECT pg_advisory_lock(77)").await;
+        let client = segue.connect().await;
+        run(&client, "SET background_ddl = true").await;
+        run(&client, &create).await;
+        queries("1").await;
+        let job = number(&client, "SELECT id FROM segue.jobs").await;
+        expect(&client, "SELECT state FROM segue.jobs", "capturing").await;
+        run(&client, &format!("PAUSE JOB {job}")).await;
+        expect(&client, "SELECT state FROM segue.jobs", "paused").await;
+        queries("0").await;
+        // Nothing holds the query up any more but the pause, and that is durable.
+        run(&holder, "SELECT pg_advisory_unlock(77)").await;
+        segue.kill();
+        segue.start_again();
+        let client = segue.connect().await;
+        expect(&client, "SELECT state FROM segue.jobs", "paused").await;
+        queries("0").await;
+        run(&client, &format!("ALTER {kind} s RESUME")).await;
+        run(&client, "WAIT").await;
+        let count = "SELECT count(*) FROM s";
+        expect(&client, count, "100").await;
+        run(&client, &format!("DROP {kind} s")).await;
+    }
+
+    // A job that is paused can be canceled; one that is done has nothing to pause.
+    run(&holder, "SELECT pg_advisory_lock(77)").await;
+    let client = segue.connect().await;
+    run(&client, "SET background_ddl = true").await;
+    run(&client, &format!("CREATE SOURCE s (x BIGINT) {with}")).await;
+    queries("1").await;
+    run(&client, "ALTER SOURCE s PAUSE").await;
+    queries("0").await;
+    let job = number(&client, "SELECT id FROM segue.jobs").await;
+    run(&client, &format!("CANCEL JOB {job}")).await;
+    expect(&client, "SELECT count(*) FROM segue.sources", "0").await;
+    run(&holder, "SELECT pg_advisory_unlock(77)").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -633,7 +633,8 @@ async fn a_select_from_a_source_ends_with_ctrl_c_or_with_the_broker_and_leaves_n
     let selecting = Running::start(&segue, select).await;
     wait_for("the broker to be asked", DEADLINE, || no_reader().is_none().then_some(()));
     selecting.expect_canceled_promptly().await;
-    let error = Running::start(&segue, "SELECT x FROM live").await.error().await;
+    let impatient = "SET connector_timeout = '2s'; SELECT x FROM live";
+    let error = Running::start(&segue, impatient).await.error().await;
     assert_eq!(error.code().code(), "08006", "{error:?}");
     wait_for("the threads of Kafka to end", DEADLINE, no_reader);
     assert_eq!(rows(&client, "SELECT count(*) FROM segue.jobs").await.concat(), ["0"]);

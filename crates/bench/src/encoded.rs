@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use segue_connect::{
-    Capabilities, Changes, ConnectError, Connector, Enumeration, Handoff, HasData, KnowsData, Ops,
-    OptionSpec, Ordering, ReadConfig, ReadDefinition, ReadEvent, Replayable, Resume, Rows,
-    SplitDefinition, SplitReader, SplitStart, StageReader, Start,
+    Capabilities, Changes, ConnectError, Connector, Enumeration, Handoff, HasData, KnowsData,
+    Latest, Ops, OptionSpec, Ordering, ReadConfig, ReadDefinition, ReadEvent, Replayable, Resume,
+    Rows, SplitDefinition, SplitReader, SplitStart, StageReader, Start,
 };
 use segue_formats::{JsonDecoder, JsonOptions};
 use segue_types::{Boundedness, Position, PositionOrder, RowSemantics, SplitId};
@@ -116,6 +116,7 @@ impl Connector for EncodedConnector {
             boundedness: feed.boundedness,
             splits: vec![SplitDefinition { id, start, bound, after: Vec::new() }],
             sealed: is_bounded,
+            remarks: Vec::new(),
             private: Default::default(),
         })
     }
@@ -199,8 +200,8 @@ impl StageReader for FeedStage {
         }))
     }
 
-    async fn latest(&self, _split: &SplitId) -> Result<Option<Position>, ConnectError> {
-        Ok(Some(position(*self.feed.released.borrow())))
+    async fn latest(&self, _split: &SplitId) -> Result<Option<Latest>, ConnectError> {
+        Ok(Some(position(*self.feed.released.borrow()).into()))
     }
 
     async fn has_data(&self, _split: &SplitId, from: &Position) -> Result<HasData, ConnectError> {

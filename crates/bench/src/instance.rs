@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use segue_connect::{Connector, Registry};
 use segue_connector_kafka::KafkaConnector;
 use segue_connector_postgres::PostgresConnector;
-use segue_engine::{CheckpointStatus, Engine, EngineConfig, StatementContext};
+use segue_engine::{CheckpointStatus, Engine, EngineConfig, Patience, StatementContext};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -50,9 +50,18 @@ impl Instance {
 
     /// Runs one statement.
     pub(crate) async fn run(&self, sql: &str) -> Outcome {
+        self.run_with(sql, Patience::Endless, CancellationToken::new()).await
+    }
+
+    /// The same, as long as `patience` lasts or until `cancel` is raised.
+    pub(crate) async fn run_with(
+        &self,
+        sql: &str,
+        patience: Patience,
+        cancel: CancellationToken,
+    ) -> Outcome {
         let (notices, _nobody) = tokio::sync::mpsc::channel(1);
-        let cancel = CancellationToken::new();
-        let context = StatementContext { notices, cancel, background_ddl: false };
+        let context = StatementContext { notices, cancel, background_ddl: false, patience };
         for statement in segue_sql::parse(sql).map_err(|error| format!("{sql}: {error:?}"))? {
             let done = self.engine.execute(statement, &context).await;
             done.map_err(|error| format!("{sql}: {error:?}"))?;

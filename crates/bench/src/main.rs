@@ -13,12 +13,15 @@ mod freshness;
 mod idle_topic;
 mod instance;
 mod join;
+mod joining;
 mod kafka;
 mod lookup;
 mod measure;
 mod nexmark;
+mod operators;
 mod restart;
 mod switch;
+mod topic_ends;
 mod views;
 mod workload;
 
@@ -60,6 +63,7 @@ const BENCHES: &[(&str, Bench)] = &[
     ("decode", decode::bench),
     ("aggregate", aggregate::bench),
     ("join", join::bench),
+    ("operators", operators::bench),
     ("views", views::bench),
     ("nexmark", nexmark::bench),
     ("kafka", kafka::bench),
@@ -69,6 +73,8 @@ const BENCHES: &[(&str, Bench)] = &[
     ("restart", restart::bench),
     ("lookup", lookup::bench),
     ("idle-topic", idle_topic::bench),
+    ("topic-ends", topic_ends::bench),
+    ("joining", joining::bench),
     ("switch", switch::bench),
 ];
 

@@ -17,8 +17,8 @@ mod snapshot;
 pub use drop::DropBehavior;
 pub use error::{CatalogError, Verb};
 pub use object::{
-    ConsumerRef, Mutability, Object, ObjectKind, ObjectState, OnConflict, RelationKind, Settings,
-    SourceObject, StageObject, TableObject,
+    CaptureSwitch, ConsumerRef, Mutability, Object, ObjectKind, ObjectState, OnConflict,
+    RelationKind, Settings, SourceObject, StageObject, TableObject,
 };
 pub use record::{OBJECT_FORMAT, RecordError};
 pub use snapshot::Catalog;

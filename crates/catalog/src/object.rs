@@ -32,12 +32,15 @@ pub struct Object {
     pub consumers: Vec<ConsumerRef>,
     #[serde(default)]
     pub settings: Settings,
+    /// When its CREATE began; unknown of what an older version created.
+    #[serde(default)]
+    pub created_unix_ms: Option<i64>,
     /// Why it is [`ObjectState::Failed`].
     #[serde(default)]
     pub failure: Option<String>,
 }
 
-/// What `ALTER … SET` has set.
+/// What `ALTER … SET`, PAUSE and RESUME have set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
     /// Of a live reading; `None` is without limit, zero lets nothing pass.
@@ -46,6 +49,19 @@ pub struct Settings {
     pub backfill_rows_per_second: Option<u64>,
     /// How many readers share the splits of a stage; `None` leaves it to the server.
     pub parallelism: Option<NonZeroU32>,
+    /// Of bounded queries that are still to be captured; readings keep for themselves whether they are paused.
+    #[serde(default)]
+    pub capture: CaptureSwitch,
+}
+
+/// Whether bounded queries are captured now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CaptureSwitch {
+    #[default]
+    Running,
+    /// No query runs, and no snapshot is held: RESUME takes a new one.
+    Paused,
 }
 
 /// What an object is, and what only that kind has.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use segue_types::{Boundedness, RowSemantics};
+use segue_types::{Boundedness, Position, RowSemantics};
 
 /// What one configured read can do. A property of the configuration, not of the connector alone: the same
 /// Kafka topic is bounded with `STOP AT` and continuous without, append with `FORMAT PLAIN` and upsert
@@ -61,6 +61,21 @@ pub enum HasData {
     Yes,
     No,
     Unknown,
+}
+
+/// The answer of [`crate::StageReader::latest`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Latest {
+    pub position: Position,
+    /// Why the split ends there although there is more behind it, in words for the user. Told to whoever waits for
+    /// the position, and shown in `segue.splits`.
+    pub remark: Option<String>,
+}
+
+impl From<Position> for Latest {
+    fn from(position: Position) -> Latest {
+        Latest { position, remark: None }
+    }
 }
 
 /// For how long a later consumer can read the same again.

@@ -17,6 +17,9 @@ pub struct ReadDefinition {
     pub splits: Vec<SplitDefinition>,
     /// The set of splits is known and can no longer grow.
     pub sealed: bool,
+    /// What the user should know of how the read was resolved: why a bound lies where nobody would expect it.
+    #[serde(default)]
+    pub remarks: Vec<String>,
     /// Frozen facts that only the connector understands.
     pub private: serde_json::Value,
 }

@@ -19,7 +19,7 @@ mod event;
 mod registry;
 
 pub use capabilities::{
-    Capabilities, HandoffKind, HasData, KnowsData, Ordering, Replayable, Resume,
+    Capabilities, HandoffKind, HasData, KnowsData, Latest, Ordering, Replayable, Resume,
 };
 pub use config::{
     Format, Include, IncludeKind, OnError, OptionSpec, Options, ReadConfig, RowFormat, Start, Stop,

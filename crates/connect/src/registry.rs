@@ -9,7 +9,7 @@ use futures::stream::BoxStream;
 use segue_types::{Position, PositionOrder, SplitId};
 
 use crate::{
-    Capabilities, ConnectError, Enumeration, Handoff, HasData, OptionSpec, ReadConfig,
+    Capabilities, ConnectError, Enumeration, Handoff, HasData, Latest, OptionSpec, ReadConfig,
     ReadDefinition, ReadEvent,
 };
 
@@ -68,6 +68,20 @@ pub trait Connector: Send + Sync {
         Err(ConnectError::Unsupported(format!("connector \"{}\" does not capture", self.name())))
     }
 
+    /// What a read with this configuration leaves in the external system until somebody removes it: a durable
+    /// subscription, a group's offsets. The name says what and where, so that two reads that leave the same have
+    /// the same name. `None`: nothing.
+    fn leaves(&self, config: &ReadConfig) -> Option<String> {
+        let _ = config;
+        None
+    }
+
+    /// Removes what [`Connector::leaves`] names. Succeeds when it is gone already.
+    async fn release(&self, config: &ReadConfig) -> Result<(), ConnectError> {
+        let _ = config;
+        Ok(())
+    }
+
     /// How many rows, at most, lie between two positions of one split; `None` where positions do not tell.
     fn rows_between(&self, from: &Position, to: &Position) -> Option<u64> {
         let _ = (from, to);
@@ -104,7 +118,7 @@ pub trait StageReader: Send + Sync {
     ) -> Result<Box<dyn SplitReader>, ConnectError>;
 
     /// The split's end now, exclusive, of what a reader of this configuration can see. `None`: it cannot tell.
-    async fn latest(&self, split: &SplitId) -> Result<Option<Position>, ConnectError>;
+    async fn latest(&self, split: &SplitId) -> Result<Option<Latest>, ConnectError>;
 
     /// Whether anything lies at or after `from`.
     async fn has_data(&self, split: &SplitId, from: &Position) -> Result<HasData, ConnectError>;

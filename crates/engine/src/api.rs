@@ -9,6 +9,8 @@ use segue_types::{Epoch, ObjectId};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::patience::Patience;
+
 /// The newest durable version of everything, swapped as one: a query that keeps it never mixes two epochs.
 pub struct Published {
     pub epoch: Epoch,
@@ -26,6 +28,8 @@ pub struct StatementContext {
     pub cancel: CancellationToken,
     /// `SET background_ddl`: CREATE returns at once and goes on as a job.
     pub background_ddl: bool,
+    /// `SET connector_timeout`: how long the statement waits for systems that are away.
+    pub patience: Patience,
 }
 
 impl StatementContext {

@@ -5,10 +5,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
 use futures::StreamExt;
+use parking_lot::Mutex;
 use segue_connect::{Capture, ConnectError, HandoffKind, Start};
 use segue_store::capture::{CaptureError, CaptureWriter, Manifest};
 use segue_store::{Store, crash_point};
@@ -17,6 +18,8 @@ use tokio::sync::mpsc::{Receiver, channel};
 
 use crate::backoff::Backoff;
 use crate::greatest::Greatest;
+use crate::limits::Gate;
+use crate::meter::Away;
 use crate::source::{SourceRuntime, StageRuntime};
 
 /// How often pinned starts of later stages are checked while a query is captured.
@@ -33,6 +36,35 @@ pub(crate) struct Progress {
     /// 0: the system did not say.
     pub(crate) rows_estimated: AtomicU64,
     pub(crate) attempts: AtomicU64,
+    /// When the running attempt had its snapshot.
+    began: Mutex<Option<Instant>>,
+    /// Closed by PAUSE.
+    pub(crate) gate: Gate,
+    /// While the database cannot be reached.
+    pub(crate) away: Mutex<Option<Away>>,
+}
+
+impl Progress {
+    /// Of the running attempt, since it began.
+    pub(crate) fn rows_per_second(&self) -> Option<f64> {
+        let seconds = (*self.began.lock())?.elapsed().as_secs_f64();
+        let rows = self.rows.load(Ordering::Relaxed);
+        (rows > 0 && seconds > 0.0).then(|| rows as f64 / seconds)
+    }
+
+    /// Nothing is read.
+    fn stand(&self) {
+        *self.away.lock() = None;
+        *self.began.lock() = None;
+        self.rows.store(0, Ordering::Relaxed);
+    }
+
+    /// The database has answered: rows come from now on.
+    fn begin(&self, rows_estimated: Option<u64>) {
+        *self.away.lock() = None;
+        *self.began.lock() = Some(Instant::now());
+        self.rows_estimated.store(rows_estimated.unwrap_or(0), Ordering::Relaxed);
+    }
 }
 
 /// Why an attempt came to nothing.
@@ -59,10 +91,15 @@ pub(crate) async fn capture_all(
         }
         let index = StageIndex(u16::try_from(index).expect("stages are counted in 16 bits"));
         progress.stage.store(u64::from(index.0), Ordering::Relaxed);
-        let captured = capture(source, index, store, progress, &mut notice);
-        let manifest = tokio::select! {
-            manifest = captured => manifest?,
-            error = watch(source, index) => return Err(error),
+        let manifest = loop {
+            progress.gate.pass().await;
+            let captured = capture(source, index, store, progress, &mut notice);
+            tokio::select! {
+                manifest = captured => break manifest?,
+                error = watch(source, index) => return Err(error),
+                // The attempt goes, and with it its snapshot: the database could not clean up behind one that is held.
+                () = progress.gate.closed() => progress.stand(),
+            }
         };
         manifests.push(manifest);
     }
@@ -97,6 +134,10 @@ async fn capture(
                     "stage \"{}\": {error}; {rows} rows of the incomplete attempt are dropped, trying again",
                     stage.name
                 ));
+                {
+                    let mut away = progress.away.lock();
+                    *away = Some(Away::again(away.take(), error));
+                }
                 backoff.wait().await;
             }
             Err(AttemptError::Read(error)) => return Err(error.to_user_error(&stage.name)),
@@ -122,7 +163,7 @@ async fn attempt(
 ) -> Result<Manifest, AttemptError> {
     let capture = stage.connector.capture(&stage.config, &stage.definition, wanted.query).await?;
     let Capture { handoff, mut batches, rows_estimated } = capture;
-    progress.rows_estimated.store(rows_estimated.unwrap_or(0), Ordering::Relaxed);
+    progress.begin(rows_estimated);
     let schema = Arc::clone(&stage.config.schema);
     let writer = store.captures().begin(object, index, schema)?;
     let (to_write, waiting) = channel(BATCHES_AHEAD);

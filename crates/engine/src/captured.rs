@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use async_trait::async_trait;
 use segue_connect::{
-    Changes, ConnectError, Enumeration, HasData, Ops, ReadEvent, Rows, SplitDefinition,
+    Changes, ConnectError, Enumeration, HasData, Latest, Ops, ReadEvent, Rows, SplitDefinition,
     SplitReader, SplitStart, StageReader,
 };
 use segue_store::Store;
@@ -102,8 +102,8 @@ impl StageReader for CapturedStage {
         Ok(Box::new(CapturedSplit { reader, end, order, ops }))
     }
 
-    async fn latest(&self, _split: &SplitId) -> Result<Option<Position>, ConnectError> {
-        Ok(Some(end(&self.manifest)))
+    async fn latest(&self, _split: &SplitId) -> Result<Option<Latest>, ConnectError> {
+        Ok(Some(end(&self.manifest).into()))
     }
 
     async fn has_data(&self, _split: &SplitId, from: &Position) -> Result<HasData, ConnectError> {

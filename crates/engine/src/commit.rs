@@ -21,6 +21,7 @@ use segue_types::{Epoch, ObjectId};
 
 use crate::api::Published;
 use crate::inbox::{Inbox, Message};
+use crate::release::ReleaseWrite;
 use crate::status::CheckpointStatus;
 use crate::world::{DroppedConsumer, ObjectWrite, WhenDurable, World};
 
@@ -101,6 +102,12 @@ impl Committer {
         }
         for manifest in pending.captures {
             commit.publish_capture(manifest);
+        }
+        for (id, write) in pending.releases {
+            match write {
+                ReleaseWrite::Put(object) => commit.put_release(id, object.encode()),
+                ReleaseWrite::Done => commit.delete_release(id),
+            }
         }
         for rejected in pending.rejected {
             commit.put_dead_letter(DeadLetter {

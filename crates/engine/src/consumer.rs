@@ -66,6 +66,7 @@ pub(crate) struct Consumer {
     throttle: Throttle,
     refreshes: BTreeMap<StageIndex, Refreshes>,
     tasks: BTreeMap<(StageIndex, Task), AbortHandle>,
+    acknowledging: Vec<AbortHandle>,
     queue: Arc<Semaphore>,
     slots: Arc<Semaphore>,
     /// What a task of this process failed with; the coordinator keeps the message alone.
@@ -112,6 +113,7 @@ impl Consumer {
             throttle: Throttle::new(Pace::default()),
             refreshes: BTreeMap::new(),
             tasks: BTreeMap::new(),
+            acknowledging: Vec::new(),
             queue: Arc::new(Semaphore::new(reader::QUEUE_KIB_MAX as usize)),
             slots: Arc::new(Semaphore::new(reader::BOUNDED_SPLITS_MAX)),
             reported: None,
@@ -200,7 +202,7 @@ impl Consumer {
         None
     }
 
-    fn acknowledge(&self, stage: StageIndex, positions: Vec<(SplitId, Position)>) {
+    fn acknowledge(&mut self, stage: StageIndex, positions: Vec<(SplitId, Position)>) {
         let runtime = Arc::clone(self.source.stage(stage));
         if runtime.is_captured() {
             return;
@@ -209,7 +211,8 @@ impl Consumer {
         let shared = self.readers.get(&(stage, 0)).map(Arc::clone);
         let projection = Arc::clone(&self.projection);
         let shared = shared.unwrap_or_else(|| Arc::new(SharedReader::new(runtime, projection)));
-        self.workplace.runtime.spawn(async move {
+        self.acknowledging.retain(|task| !task.is_finished());
+        let task = self.workplace.runtime.spawn(async move {
             let told = match shared.get().await {
                 Ok(reader) => reader.acknowledge(&positions).await,
                 Err(error) => Err(error),
@@ -219,6 +222,7 @@ impl Consumer {
                 tracing::debug!(%error, "could not acknowledge");
             }
         });
+        self.acknowledging.push(task.abort_handle());
     }
 
     fn desk(&self, stage: StageIndex, assignment: Assignment) -> Desk {
@@ -350,7 +354,8 @@ fn union(columns: &[usize], more: impl Iterator<Item = usize>) -> Arc<[usize]> {
 
 impl Drop for Consumer {
     fn drop(&mut self) {
-        for handle in self.tasks.values() {
+        // A late acknowledgment would make anew what is removed outside when a source is dropped.
+        for handle in self.tasks.values().chain(&self.acknowledging) {
             handle.abort();
         }
     }

@@ -11,7 +11,7 @@ pub(crate) mod table;
 pub(crate) mod view;
 mod wait;
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use segue_catalog::{CatalogError, ObjectKind};
 use segue_sql::{OnExisting, Statement};
@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api::StatementContext;
 use crate::engine::Engine;
+use crate::status::JobProgress;
 use crate::world::World;
 
 /// How often a statement that waits tells how far it is.
@@ -80,6 +81,12 @@ pub(crate) fn stopping() -> UserError {
     UserError::new(SqlState::ADMIN_SHUTDOWN, "the server is shutting down")
 }
 
+/// When an object's CREATE began, for its record.
+fn now_unix_ms() -> Option<i64> {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+    i64::try_from(since.as_millis()).ok()
+}
+
 /// Whether the statement has nothing to do because the name is taken and that is fine.
 fn already_exists(
     engine: &Engine,
@@ -114,8 +121,9 @@ async fn install(
     is_done.await.map_err(|_| stopping())?
 }
 
-/// Runs the rest of a CREATE: in the background if the session asked for it, else until it is done, telling how
-/// far it is. Cancelled or failed, it leaves nothing behind; a server that stops keeps it for its next start.
+/// Runs the rest of a CREATE: in the background if the session asked for it, else until it is done, telling how far it
+/// is, and as long as no system is away for longer than the session's patience. Cancelled or failed, it leaves nothing
+/// behind; a server that stops keeps it for its next start.
 async fn run_job(
     engine: &Engine,
     id: ObjectId,
@@ -129,7 +137,6 @@ async fn run_job(
         return Ok(());
     }
     let mut work = Box::pin(finished(engine, id, work));
-    let began = Instant::now();
     let mut ticks = tokio::time::interval(PROGRESS_INTERVAL);
     ticks.tick().await;
     let error = loop {
@@ -141,8 +148,13 @@ async fn run_job(
             () = context.cancel.cancelled() => break canceled(),
             _ = ticks.tick() => {
                 let progress = engine.inbox().ask(move |world| world.progress(id)).await;
-                for one in progress.unwrap_or_default() {
-                    context.notice(one.show(Some(began.elapsed())));
+                let progress = progress.unwrap_or_default();
+                for one in &progress {
+                    context.notice(one.show());
+                }
+                let given_up = |one: &JobProgress| one.given_up(context.patience);
+                if let Some(error) = progress.iter().find_map(given_up) {
+                    break error;
                 }
             }
         }

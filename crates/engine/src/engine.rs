@@ -20,6 +20,7 @@ use crate::api::Published;
 use crate::ddl::stopping;
 use crate::inbox::{Inbox, Message};
 use crate::memory::MemoryLimits;
+use crate::release::Releases;
 use crate::status::Status;
 use crate::status::latest::Latest;
 use crate::{recover, step};
@@ -67,6 +68,7 @@ struct Shared {
     table_locks: Mutex<HashMap<ObjectId, Arc<tokio::sync::Mutex<()>>>>,
     failure: watch::Receiver<Option<UserError>>,
     latest: Latest,
+    releases: Releases,
     step_thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -109,10 +111,14 @@ impl Engine {
             table_locks: Mutex::new(HashMap::new()),
             failure,
             latest: Latest::default(),
+            releases: Releases::default(),
             step_thread: Mutex::new(Some(step_thread)),
         }));
         for object in restored.creating {
             crate::ddl::resume(&engine, object);
+        }
+        for source in restored.releasing {
+            crate::release::spawn(&engine, source);
         }
         Ok(engine)
     }
@@ -185,6 +191,10 @@ impl Engine {
 
     pub(crate) fn inbox(&self) -> &Inbox {
         &self.0.inbox
+    }
+
+    pub(crate) fn releases(&self) -> &Releases {
+        &self.0.releases
     }
 
     pub(crate) fn store(&self) -> &Arc<Store> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use segue_connect::{
-    Changes, ConnectError, Enumeration, HasData, ReadEvent, Rows, SplitReader, StageReader,
+    Changes, ConnectError, Enumeration, HasData, Latest, ReadEvent, Rows, SplitReader, StageReader,
 };
 use segue_plan::generated::Generated;
 use segue_types::{Position, SplitId};
@@ -69,7 +69,7 @@ impl StageReader for GeneratingStage {
         Ok(Box::new(GeneratingSplit { inner, columns: self.columns.clone() }))
     }
 
-    async fn latest(&self, split: &SplitId) -> Result<Option<Position>, ConnectError> {
+    async fn latest(&self, split: &SplitId) -> Result<Option<Latest>, ConnectError> {
         self.inner.latest(split).await
     }
 

@@ -6,12 +6,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use segue_catalog::ObjectState;
+use segue_catalog::{CaptureSwitch, ObjectState};
 use segue_coordinate::{bounded_stages_complete, is_complete, reached};
 use segue_types::{ConsumerId, ObjectId, Position, SplitId, SqlState, StageIndex, UserError};
 use tokio::sync::oneshot;
 
+use crate::capture::Progress;
 use crate::consumer::Consumer;
+use crate::limits::Passage;
 use crate::world::World;
 
 /// The jobs, by the object that each creates.
@@ -28,7 +30,7 @@ pub(crate) struct Job {
 /// What a job waits for.
 pub(crate) enum Phase {
     /// Bounded queries are being captured; the counter is shared with the task that does it.
-    Capturing(Arc<crate::capture::Progress>),
+    Capturing(Arc<Progress>),
     /// The external systems are asked how far they have come.
     Asking,
     /// A view takes what the relations that it reads hold.
@@ -170,6 +172,33 @@ impl World {
                 && reached(state, leader, target.stage, &target.positions, compare)
     }
 
+    /// The bounded queries of `id` are captured, unless they are paused.
+    pub(crate) fn begin_capture(&mut self, id: ObjectId, progress: Arc<Progress>) {
+        let capture = self.catalog.get(id).map(|object| object.settings.capture);
+        progress.gate.set(passage(capture.unwrap_or_default()));
+        self.jobs.set_phase(id, Phase::Capturing(progress));
+    }
+
+    /// Pauses or resumes what is still to be captured; `None` when nothing is.
+    pub(crate) fn switch_capture(
+        &mut self,
+        id: ObjectId,
+        to: CaptureSwitch,
+    ) -> Option<Result<(), UserError>> {
+        let object = self.catalog.get(id)?;
+        let needs_capture = self.sources.get(&id)?.needs_capture();
+        let has_failed = self.jobs.get(id).is_none_or(|job| job.failed.is_some());
+        if object.state != ObjectState::Creating || !needs_capture || has_failed {
+            return None;
+        }
+        let mut object = (**object).clone();
+        object.settings.capture = to;
+        if let Some(Job { phase: Phase::Capturing(progress), .. }) = self.jobs.get(id) {
+            progress.gate.set(passage(to));
+        }
+        Some(self.put_object(object))
+    }
+
     /// Makes the object ready in the open epoch, and tells when that is durable.
     pub(crate) fn finish_job(&mut self, id: ObjectId) {
         self.jobs.set_phase(id, Phase::Finishing);
@@ -177,5 +206,12 @@ impl World {
         object.state = ObjectState::Ready;
         self.put_object(object).expect("it is there already under this name");
         self.when_durable(move |world| world.jobs.finish(id));
+    }
+}
+
+fn passage(capture: CaptureSwitch) -> Passage {
+    match capture {
+        CaptureSwitch::Running => Passage::Open,
+        CaptureSwitch::Paused => Passage::Closed,
     }
 }

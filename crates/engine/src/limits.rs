@@ -88,13 +88,19 @@ impl Throttle {
 }
 
 /// Open while there is memory.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Gate(Arc<watch::Sender<Passage>>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Passage {
     Open,
     Closed,
+}
+
+impl Default for Gate {
+    fn default() -> Gate {
+        Gate::new()
+    }
 }
 
 impl Gate {
@@ -109,6 +115,13 @@ impl Gate {
 
     pub(crate) fn passage(&self) -> Passage {
         *self.0.borrow()
+    }
+
+    /// Waits until nothing may pass any more.
+    pub(crate) async fn closed(&self) {
+        let mut changes = self.0.subscribe();
+        let closed = changes.wait_for(|passage| *passage == Passage::Closed).await;
+        closed.expect("the gate outlives those that wait at it");
     }
 
     pub(crate) async fn pass(&self) {
@@ -163,10 +176,12 @@ mod tests {
         gate.pass().await;
         assert!(gate.set(Passage::Closed));
         assert!(!gate.set(Passage::Closed), "it was closed already");
+        gate.closed().await;
         let passing = gate.pass();
         tokio::pin!(passing);
         assert!(stands(&mut passing).await);
         gate.set(Passage::Open);
         passing.await;
+        assert!(stands(gate.closed()).await, "it is open");
     }
 }

@@ -90,8 +90,11 @@ impl World {
         let after = self.relations[&id].marks();
         let moved = after.iter().zip(before).filter(|(after, before)| after != before);
         for ((column, mark), _) in moved {
-            let readers = self.relations.range(id..).skip(1);
-            for (reader, reading) in readers.filter(|(_, reading)| reading.filling.is_none()) {
+            for reader in self.readers.get(&id).into_iter().flatten() {
+                let reading = self.relations.get(reader);
+                let Some(reading) = reading.filter(|reading| reading.filling.is_none()) else {
+                    continue;
+                };
                 let told = reading.marks_from(id, *column);
                 let told = told.map(|input| reading.marked(input, *mark));
                 inputs.entry(*reader).or_default().extend(told);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use segue_connect::Rows;
+use segue_connect::{ConnectError, Rows};
 use segue_types::SplitId;
 
 /// Rates are those of the last two windows.
@@ -15,24 +15,43 @@ pub(crate) struct StageMeter {
     pub(crate) rows: u64,
     pub(crate) bytes: u64,
     pub(crate) rejected: u64,
-    pub(crate) retrying: Option<String>,
+    pub(crate) away: Option<Away>,
     rate: Rate,
     moved: BTreeMap<SplitId, Instant>,
 }
 
+/// A system that could not be reached and is tried again.
+#[derive(Clone, Debug)]
+pub(crate) struct Away {
+    pub(crate) since: Instant,
+    pub(crate) error: ConnectError,
+}
+
+impl Away {
+    /// The same outage with its newest error, or a new one.
+    pub(crate) fn again(former: Option<Away>, error: ConnectError) -> Away {
+        Away { since: former.map_or_else(Instant::now, |away| away.since), error }
+    }
+}
+
 impl StageMeter {
+    /// The system could not be reached.
+    pub(crate) fn missed(&mut self, error: ConnectError) {
+        self.away = Some(Away::again(self.away.take(), error));
+    }
+
     /// Rows of a split were taken.
     pub(crate) fn took(&mut self, rows: &Rows) {
         let count = rows.changes.rows.num_rows() as u64;
         self.rows += count;
         self.bytes += rows.bytes as u64;
         self.rejected += rows.rejected.len() as u64;
-        self.retrying = None;
         self.rate.count(count, Instant::now());
     }
 
     /// A split's position moved.
     pub(crate) fn moved(&mut self, split: &SplitId) {
+        self.away = None;
         let now = Instant::now();
         match self.moved.get_mut(split) {
             Some(at) => *at = now,

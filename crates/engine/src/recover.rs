@@ -37,6 +37,8 @@ pub(crate) struct Restored {
     pub(crate) durable: Epoch,
     /// Objects whose CREATE was under way.
     pub(crate) creating: Vec<ObjectId>,
+    /// Dropped sources and tables whose readings have left something outside.
+    pub(crate) releasing: Vec<Arc<SourceRuntime>>,
 }
 
 /// Restores the last durable epoch.
@@ -58,6 +60,7 @@ pub(crate) fn restore(
     let mut world = World {
         catalog,
         relations: BTreeMap::new(),
+        readers: BTreeMap::new(),
         sources: BTreeMap::new(),
         consumers: BTreeMap::new(),
         released: VecDeque::new(),
@@ -80,7 +83,9 @@ pub(crate) fn restore(
     let mut plans = BTreeMap::new();
     let all: Vec<Arc<Object>> = world.catalog.iter().map(Arc::clone).collect();
     for object in &all {
-        restore_source(&mut world, object, registry, store, &captures)?;
+        if let Some(source) = restore_source(object, registry, store, &captures)? {
+            world.sources.insert(object.id, source);
+        }
         if let Some(plan) = restore_relation(&mut world, object, store, &states)? {
             plans.insert(object.id, plan);
         }
@@ -93,7 +98,8 @@ pub(crate) fn restore(
         // Before anybody can connect: a WAIT right after the start must find the job.
         world.jobs.set_phase(*object, Phase::Asking);
     }
-    Ok(Restored { world, durable, creating })
+    let releasing = releasing(&stored, registry, store);
+    Ok(Restored { world, durable, creating, releasing })
 }
 
 fn decode_objects(stored: &Stored) -> Result<Vec<Object>, StartError> {
@@ -113,14 +119,13 @@ fn decode_consumers(stored: &Stored) -> Result<Vec<(ConsumerId, ConsumerState)>,
 
 /// The stages of a source or table, with the definitions that were frozen at its CREATE.
 fn restore_source(
-    world: &mut World,
     object: &Object,
     registry: &Registry,
     store: &Arc<Store>,
     captures: &[Manifest],
-) -> Result<(), StartError> {
+) -> Result<Option<Arc<SourceRuntime>>, StartError> {
     if object.stages().is_empty() {
-        return Ok(());
+        return Ok(None);
     }
     let planned =
         planned_stages(object, registry).map_err(|error| failure(&object.name, &error))?;
@@ -146,9 +151,20 @@ fn restore_source(
         }));
     }
     let watermark = segue_plan::watermark::of(object);
-    let source = SourceRuntime { object: object.id, stages, watermark };
-    world.sources.insert(object.id, Arc::new(source));
-    Ok(())
+    Ok(Some(Arc::new(SourceRuntime { object: object.id, stages, watermark })))
+}
+
+/// What was dropped and not let go outside. What this version cannot read is told, and no reason not to start.
+fn releasing(stored: &Stored, registry: &Registry, store: &Arc<Store>) -> Vec<Arc<SourceRuntime>> {
+    let source = |(id, bytes): &(ObjectId, Vec<u8>)| {
+        let object = Object::decode(bytes).map_err(|error| failure("a dropped object", &error));
+        let source = object.and_then(|object| restore_source(&object, registry, store, &[]));
+        source.unwrap_or_else(|error| {
+            tracing::warn!(object = %id, %error, "cannot remove what a dropped source has left outside");
+            None
+        })
+    };
+    stored.releases.iter().filter_map(source).collect()
 }
 
 fn planned_stages(object: &Object, registry: &Registry) -> Result<Vec<PlannedStage>, UserError> {
@@ -188,7 +204,7 @@ fn restore_relation(
         relation.restore(blobs).map_err(|error| failure(&object.name, &error))?;
     }
     relation.dirty = false;
-    world.relations.insert(object.id, relation);
+    world.add_relation(object.id, relation);
     Ok(plan)
 }
 

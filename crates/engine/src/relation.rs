@@ -184,11 +184,14 @@ impl Relation {
         self.unsealed_rows += inputs.iter().map(|(_, input)| input.rows()).sum::<usize>();
     }
 
-    /// Whether `object` feeds an input.
-    pub(crate) fn reads(&self, object: ObjectId) -> bool {
-        let reads =
-            |feed: &Feed| matches!(feed, Feed::Relation { object: of, .. } if *of == object);
-        self.feeds.iter().any(reads)
+    /// The relations that feed its inputs.
+    pub(crate) fn reads(&self) -> impl Iterator<Item = ObjectId> + '_ {
+        self.feeds.iter().filter_map(|feed| match feed {
+            Feed::Relation { object, .. } => Some(*object),
+            // Whose watermark is told is read as well.
+            Feed::Watermark { .. } => None,
+            Feed::Consumer | Feed::Statements | Feed::Clock | Feed::OwnTimes { .. } => None,
+        })
     }
 
     /// The inputs that `object` feeds.

@@ -11,7 +11,6 @@ mod walk;
 use std::sync::Arc;
 
 use segue_catalog::{Object, ObjectKind};
-use segue_connect::ConnectError;
 use segue_types::{Boundedness, Changes, ObjectId, RowSemantics, SqlState, UserError};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
@@ -19,13 +18,17 @@ use tokio::task::AbortHandle;
 use crate::ddl::opening::{self, Opening};
 use crate::ddl::stopping;
 use crate::engine::Engine;
+use crate::patience::Asker;
 
 /// Batches that wait for the query.
 const BATCHES_MAX: usize = 4;
 
 /// Where a statement's reading of a source begins and ends.
 #[derive(Clone)]
-pub struct Horizon(Arc<Opening>);
+pub struct Horizon {
+    opening: Arc<Opening>,
+    asker: Asker,
+}
 
 /// What a scan gives.
 #[derive(Debug)]
@@ -71,7 +74,8 @@ struct Delivery {
 
 impl Engine {
     /// Asks the systems behind a source where a reading begins that starts now, and where it ends.
-    pub async fn horizon(&self, source: ObjectId) -> Result<Horizon, UserError> {
+    /// A system that is away is waited for as long as the asker's patience lasts, now and while it is read.
+    pub async fn horizon(&self, source: ObjectId, asker: Asker) -> Result<Horizon, UserError> {
         let found = self.inbox().ask(move |world| world.sources.get(&source).map(Arc::clone)).await;
         let gone = || UserError::new(SqlState::UNDEFINED_TABLE, "the source has been dropped");
         let source = found.ok_or_else(stopping)?.ok_or_else(gone)?;
@@ -79,16 +83,17 @@ impl Engine {
         if last.definition.boundedness == Boundedness::Continuous && !last.capabilities.latest {
             return Err(endless(&last.name));
         }
-        Ok(Horizon(Arc::new(opening::open(source).await?)))
+        let opening = opening::open(source, &asker).await?;
+        Ok(Horizon { opening: Arc::new(opening), asker })
     }
 
     /// Starts reading a source, on the runtime that this is called in.
     pub fn scan(&self, object: &Object, horizon: &Horizon, wanted: Wanted) -> SourceScan {
         let (sender, rows) = mpsc::channel(BATCHES_MAX);
         let plan = Plan::of(object, wanted);
-        let opening = Arc::clone(&horizon.0);
+        let Horizon { opening, asker } = horizon.clone();
         let task = tokio::spawn(async move {
-            if let Err(error) = plan.run(&opening, &sender).await {
+            if let Err(error) = plan.run(&opening, &asker, &sender).await {
                 // Whoever dropped the scan need not be told.
                 drop(sender.send(Err(error)).await);
             }
@@ -101,10 +106,6 @@ fn endless(stage: &str) -> UserError {
     let message = format!("stage \"{stage}\" has no end, and cannot tell what is there now");
     UserError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
         .with_hint("Create a materialized view or a table on the source and select from that.")
-}
-
-fn read_error(error: &ConnectError, stage: &str) -> UserError {
-    error.to_user_error(stage)
 }
 
 /// How the rows that are read become those that are wanted.
@@ -135,14 +136,15 @@ impl Plan {
     async fn run(
         self,
         opening: &Opening,
+        asker: &Asker,
         rows: &mpsc::Sender<Result<Scanned, UserError>>,
     ) -> Result<(), UserError> {
         match self {
-            Plan::Stream { columns } => stream(columns, opening, rows).await,
+            Plan::Stream { columns } => stream(columns, opening, asker, rows).await,
             Plan::Gather { read, gatherer } => {
                 let (sender, deliveries) = mpsc::channel(BATCHES_MAX);
                 let walked = async move {
-                    let walked = walk::walk(opening, &read, &sender).await;
+                    let walked = walk::walk(opening, asker, &read, &sender).await;
                     drop(sender);
                     walked
                 };
@@ -157,13 +159,14 @@ impl Plan {
 async fn stream(
     columns: Vec<usize>,
     opening: &Opening,
+    asker: &Asker,
     rows: &mpsc::Sender<Result<Scanned, UserError>>,
 ) -> Result<(), UserError> {
     // A reader's batch without columns could not carry rows.
     let read = if columns.is_empty() { vec![0] } else { columns.clone() };
     let (sender, mut deliveries) = mpsc::channel::<Delivery>(BATCHES_MAX);
     let walked = async move {
-        let walked = walk::walk(opening, &read, &sender).await;
+        let walked = walk::walk(opening, asker, &read, &sender).await;
         drop(sender);
         walked
     };

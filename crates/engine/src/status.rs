@@ -1,24 +1,22 @@
 //! Plain rows for the relations of schema `segue` and for SHOW: what the step thread knows at one moment.
 
+mod jobs;
 pub(crate) mod latest;
 mod progress;
+mod samples;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use segue_coordinate::{Mode, Role, SplitPhase, mode, split_status, stage_status};
 use segue_flow::Mark;
-use segue_types::{
-    Boundedness, ConsumerId, Continuity, Epoch, JobId, ObjectId, OperatorId, UserError,
-};
+use segue_types::{Boundedness, ConsumerId, Continuity, Epoch, ObjectId, OperatorId};
 
-use crate::capture::Progress;
 use crate::consumer::Consumer;
-use crate::job::{Job, Phase};
 use crate::meeting::is_shareable;
 use crate::relation::Relation;
 use crate::world::World;
+pub use jobs::JobStatus;
 use latest::Probe;
 pub(crate) use progress::JobProgress;
 
@@ -73,6 +71,8 @@ pub struct StageStatus {
     pub queued_bytes: u64,
     /// How many rows its systems have that were not read yet, where positions tell.
     pub lag_rows: Option<u64>,
+    /// For how long it has been known to be behind; of the split that is furthest behind.
+    pub lag: Option<Duration>,
     /// Why a split does not move although there is data, while that is so.
     pub stalled: Option<String>,
     /// The epoch in which the stage was durably complete.
@@ -96,21 +96,14 @@ pub struct SplitStatus {
     pub latest: Option<String>,
     /// How many rows lie before the latest position, or before the bound.
     pub lag_rows: Option<u64>,
+    /// For how long its position has been known to lie before the latest one; zero when it has caught up.
+    pub lag: Option<Duration>,
+    /// What its connector remarked on where it ends.
+    pub reason: Option<String>,
     /// How long it has stood still; `None` when it has not moved since the server started.
     pub idle: Option<Duration>,
     /// Whether there is something to read.
     pub(crate) is_behind: bool,
-}
-
-/// A CREATE that is under way or has failed.
-#[derive(Clone, Debug)]
-pub struct JobStatus {
-    pub id: JobId,
-    pub object: ObjectId,
-    pub name: String,
-    pub state: &'static str,
-    pub progress: String,
-    pub error: Option<String>,
 }
 
 /// An operator of a view or table.
@@ -171,66 +164,6 @@ impl World {
         (self.status(), probes)
     }
 
-    /// How far the job of `object` is: one for each thing that is under way.
-    pub(crate) fn progress(&self, object: ObjectId) -> Vec<JobProgress> {
-        let Some(job) = self.jobs.get(object) else { return Vec::new() };
-        match &job.phase {
-            Phase::Capturing(progress) => vec![self.capture_progress(object, progress)],
-            Phase::Asking => vec![JobProgress::of("asking how far the sources have come")],
-            Phase::Filling => self.fill_progress(object).into_iter().collect(),
-            Phase::CatchingUp(targets) => {
-                let consumers = targets
-                    .iter()
-                    .filter_map(|(id, target)| Some((self.consumers.get(id)?, target)));
-                consumers
-                    .map(|(consumer, target)| progress::of_consumer(consumer, target))
-                    .collect()
-            }
-            Phase::Finishing => vec![JobProgress::of("waiting for the last epoch")],
-        }
-    }
-
-    fn fill_progress(&self, object: ObjectId) -> Option<JobProgress> {
-        let (rows, whole) = self.relations.get(&object)?.filling.as_ref()?.progress();
-        let what = "filling: taken".to_owned();
-        let whole = Some(whole).filter(|rows| *rows > 0);
-        Some(JobProgress { what, rows: Some(rows), whole, remark: None })
-    }
-
-    fn capture_progress(&self, object: ObjectId, progress: &Progress) -> JobProgress {
-        let stage = usize::try_from(progress.stage.load(Ordering::Relaxed)).unwrap_or(0);
-        let stages = self.sources.get(&object).map_or(&[][..], |source| &source.stages);
-        let name = stages.get(stage).map_or("", |stage| stage.name.as_str());
-        let estimated = progress.rows_estimated.load(Ordering::Relaxed);
-        let attempt = progress.attempts.load(Ordering::Relaxed);
-        JobProgress {
-            what: format!("stage {}/{} \"{name}\": captured", stage + 1, stages.len()),
-            rows: Some(progress.rows.load(Ordering::Relaxed)),
-            whole: Some(estimated).filter(|rows| *rows > 0),
-            remark: (attempt > 1).then(|| format!("attempt {attempt}")),
-        }
-    }
-
-    fn job(&self, object: ObjectId, job: &Job) -> JobStatus {
-        let state = match (&job.failed, &job.phase) {
-            (Some(_), _) => "failed",
-            (None, Phase::Capturing(_)) => "capturing",
-            (None, Phase::Asking) => "asking",
-            (None, Phase::Filling) => "filling",
-            (None, Phase::CatchingUp(_)) => "catching up",
-            (None, Phase::Finishing) => "finishing",
-        };
-        let shown: Vec<String> = self.progress(object).iter().map(|p| p.show(None)).collect();
-        JobStatus {
-            id: JobId(u64::from(object.0)),
-            object,
-            name: self.catalog.get(object).map_or_else(String::new, |object| object.name.clone()),
-            state,
-            progress: shown.join("; "),
-            error: job.failed.as_ref().map(shown_error),
-        }
-    }
-
     fn operators(&mut self) -> Vec<OperatorStatus> {
         let of = |(object, relation): (&ObjectId, &mut Relation)| {
             let object = *object;
@@ -263,12 +196,6 @@ fn watermark(consumer: &Consumer) -> Option<WatermarkStatus> {
     Some(WatermarkStatus { source: consumer.source.object, reached })
 }
 
-/// With its details: the statement that would have shown them may be long gone.
-fn shown_error(error: &UserError) -> String {
-    let parts = [Some(&error.message), error.detail.as_ref(), error.hint.as_ref()];
-    parts.into_iter().flatten().cloned().collect::<Vec<_>>().join("; ")
-}
-
 const MEMORY_IS_SHORT: &str = "memory is above the soft limit";
 
 /// Why nothing moves: the consumer's failure, or what a task will try again.
@@ -276,7 +203,7 @@ fn error_of(consumer: &Consumer, stage: usize) -> Option<String> {
     match mode(consumer.state()) {
         Mode::Failed(failure) if failure.stage.as_usize() == stage => Some(failure.to_string()),
         Mode::Running if consumer.is_starved() => Some(MEMORY_IS_SHORT.to_owned()),
-        _ => consumer.meters[stage].retrying.clone(),
+        _ => consumer.meters[stage].away.as_ref().map(|away| away.error.to_string()),
     }
 }
 
@@ -302,6 +229,7 @@ fn stages(consumer: &Consumer) -> Vec<StageStatus> {
             rows_per_second: meter.rows_per_second(),
             queued_bytes: if index == current { consumer.queued_bytes() } else { 0 },
             lag_rows: None,
+            lag: None,
             stalled: None,
             completed_epoch: status.completed_in,
             error: error_of(consumer, index),
@@ -347,6 +275,8 @@ fn splits(consumer: &Consumer) -> Vec<SplitStatus> {
             position: status.position.map(|position| position.to_string()),
             bound: status.bound.map(|bound| bound.to_string()),
             latest: None,
+            lag: None,
+            reason: None,
         }
     };
     split_status(consumer.state()).into_iter().map(row).collect()

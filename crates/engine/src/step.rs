@@ -171,7 +171,7 @@ impl Round {
             }
             Content::Retrying(error) => {
                 tracing::info!(consumer = %id, %error, "will try again");
-                meter.retrying = Some(error.to_string());
+                meter.missed(error);
                 return;
             }
             Content::Failed(error) => {
@@ -192,7 +192,7 @@ impl Round {
             }
             Content::StartsChecked => Event::StartsChecked { assignment, stage },
         };
-        meter.retrying = None;
+        meter.away = None;
         world.tell(id, event);
     }
 

@@ -3,7 +3,7 @@
 //! Invariant: a fact is told to anybody outside only when the epoch that contains it is durable; see
 //! [`World::when_durable`].
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
@@ -23,6 +23,7 @@ use crate::inbox::News;
 use crate::job::Jobs;
 use crate::memory::MemoryLimits;
 use crate::relation::{self, Inputs, Parallelism, Relation};
+use crate::release::ReleaseWrite;
 use crate::source::SourceRuntime;
 use crate::status::CheckpointStatus;
 
@@ -35,6 +36,8 @@ pub(crate) struct World {
     pub(crate) catalog: Catalog,
     /// Tables and materialized views. Ids grow, so their order is topological.
     pub(crate) relations: BTreeMap<ObjectId, Relation>,
+    /// By relation: those that read it, in their order.
+    pub(crate) readers: BTreeMap<ObjectId, BTreeSet<ObjectId>>,
     /// Sources, and tables with stages.
     pub(crate) sources: BTreeMap<ObjectId, Arc<SourceRuntime>>,
     pub(crate) consumers: BTreeMap<ConsumerId, Consumer>,
@@ -68,6 +71,7 @@ pub(crate) struct Pending {
     /// Objects whose operators' state goes.
     pub(crate) dropped_states: Vec<ObjectId>,
     pub(crate) rejected: Vec<RejectedRecord>,
+    pub(crate) releases: BTreeMap<ObjectId, ReleaseWrite>,
     pub(crate) when_durable: Vec<WhenDurable>,
     /// Rows consumed since the last seal.
     pub(crate) rows: u64,
@@ -129,7 +133,7 @@ impl World {
         }
         self.sweep_readings();
         for id in ids {
-            self.relations.remove(id);
+            self.remove_relation(*id);
             self.sources.remove(id);
             self.jobs.remove(*id);
             // The store refuses to write anything of an object that is not there.
@@ -137,6 +141,25 @@ impl World {
             self.pending.rejected.retain(|rejected| rejected.source != *id);
             self.pending.dropped_states.retain(|object| object != id);
             self.pending.objects.insert(*id, ObjectWrite::Delete);
+        }
+    }
+
+    /// Takes in a relation that is maintained.
+    pub(crate) fn add_relation(&mut self, id: ObjectId, relation: Relation) {
+        for read in relation.reads() {
+            self.readers.entry(read).or_default().insert(id);
+        }
+        let former = self.relations.insert(id, relation);
+        assert!(former.is_none(), "a relation is added once");
+    }
+
+    fn remove_relation(&mut self, id: ObjectId) {
+        let Some(relation) = self.relations.remove(&id) else { return };
+        self.readers.remove(&id);
+        for read in relation.reads() {
+            if let Some(readers) = self.readers.get_mut(&read) {
+                readers.remove(&id);
+            }
         }
     }
 
@@ -177,16 +200,16 @@ impl World {
     pub(crate) fn run(&mut self, mut inputs: BTreeMap<ObjectId, Inputs>) {
         let now = clock::now_us();
         while let Some((id, mut rows)) = inputs.pop_first() {
-            let is_read = self.relations.values().any(|reader| reader.reads(id));
+            let readers = self.readers.get(&id).cloned().unwrap_or_default();
             let Some(relation) = self.relations.get_mut(&id) else { continue };
             if relation.failed.is_some() {
                 continue;
             }
             rows.extend(relation.told_time(now));
             let marks = relation.marks();
-            let stepped = match is_read {
-                true => relation.step(rows),
-                false => relation.absorb(rows).map(|()| Vec::new()),
+            let stepped = match readers.is_empty() {
+                true => relation.absorb(rows).map(|()| Vec::new()),
+                false => relation.step(rows),
             };
             let deltas = match stepped {
                 Ok(deltas) => deltas,
@@ -195,7 +218,8 @@ impl World {
                     continue;
                 }
             };
-            for (reader, reading) in self.relations.range_mut(id..).skip(1) {
+            for reader in &readers {
+                let reading = self.relations.get_mut(reader).expect("it would have been removed");
                 for (input, projection) in reading.inputs_from(id) {
                     let rows = deltas.iter().map(|delta| relation::project(delta, &projection));
                     match &mut reading.filling {
@@ -244,6 +268,7 @@ impl World {
             || !pending.dropped.is_empty()
             || !pending.dropped_states.is_empty()
             || !pending.rejected.is_empty()
+            || !pending.releases.is_empty()
             || !pending.when_durable.is_empty()
             || self.relations.values().any(|relation| relation.dirty)
             // A position that moved without rows too: whoever waits for it would wait for ever.

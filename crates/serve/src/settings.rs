@@ -3,11 +3,15 @@
 //! A *known* setting has a default and is shown; an *ignored* one is RisingWave's, accepted and kept
 //! but without effect. Anything else is an error that names the nearest known one.
 
+mod duration;
+
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use parking_lot::RwLock;
 use segue_types::{SqlState, UserError, nearest};
 
+use crate::backend::Patience;
 use crate::encode::{Style, Zone};
 
 /// The PostgreSQL version that clients are told: psql and drivers choose their queries by it.
@@ -27,6 +31,8 @@ pub(crate) enum Kind {
     Text,
     Boolean,
     Integer,
+    /// Milliseconds, or with a unit; zero is without limit.
+    Duration,
     /// Cannot be set.
     Internal,
 }
@@ -42,15 +48,21 @@ pub(crate) const KNOWN: &[Known] = &[
     known("bytea_output", "hex", Kind::Text, "Output format of bytea; only hex."),
     known("client_encoding", "UTF8", Kind::Text, "Encoding of the client; only UTF8."),
     known("client_min_messages", "notice", Kind::Text, "Lowest level that is sent to the client."),
+    known(
+        "connector_timeout",
+        "1min",
+        Kind::Duration,
+        "How long a statement waits for an external system that is away; 0 waits for ever.",
+    ),
     known("datestyle", "ISO, MDY", Kind::Text, "Output style of dates; only ISO."),
     known("default_transaction_isolation", "read committed", Kind::Text, "Accepted, no effect."),
     known("default_transaction_read_only", "off", Kind::Boolean, "Accepted, no effect."),
     known("extra_float_digits", "1", Kind::Integer, "Floats are always printed with all digits."),
-    known("idle_in_transaction_session_timeout", "0", Kind::Text, "Accepted, no effect."),
+    known("idle_in_transaction_session_timeout", "0", Kind::Duration, "Accepted, no effect."),
     known("integer_datetimes", "on", Kind::Internal, "Timestamps are 64-bit integers."),
     known("intervalstyle", "postgres", Kind::Text, "Output style of intervals; only postgres."),
     known("jit", "off", Kind::Boolean, "Accepted, no effect."),
-    known("lock_timeout", "0", Kind::Text, "Accepted, no effect."),
+    known("lock_timeout", "0", Kind::Duration, "Accepted, no effect."),
     known("max_identifier_length", "63", Kind::Internal, "Longest name."),
     known("row_security", "on", Kind::Boolean, "Accepted, no effect."),
     known("search_path", "\"$user\", public", Kind::Text, "Where names are looked up."),
@@ -64,7 +76,7 @@ pub(crate) const KNOWN: &[Known] = &[
         "Memory for the newest rows of a source of changes by key that a SELECT reads.",
     ),
     known("standard_conforming_strings", "on", Kind::Boolean, "Backslashes are plain characters."),
-    known("statement_timeout", "0", Kind::Text, "Milliseconds after which a query is cancelled."),
+    known("statement_timeout", "0", Kind::Duration, "Time after which a statement is cancelled."),
     known("synchronize_seqscans", "on", Kind::Boolean, "Accepted, no effect."),
     known("timezone", "UTC", Kind::Text, "Time zone in which timestamptz is printed."),
     known("transaction_isolation", "read committed", Kind::Text, "Accepted, no effect."),
@@ -186,16 +198,20 @@ impl Settings {
     }
 
     /// `statement_timeout`; `None` when there is none.
-    pub(crate) fn statement_timeout(&self) -> Option<std::time::Duration> {
-        let text = self.get("statement_timeout").ok()?;
-        let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
-        let number: u64 = digits.parse().ok()?;
-        let unit_ms = match text[digits.len()..].trim() {
-            "s" => 1_000,
-            "min" => 60_000,
-            _ => 1,
-        };
-        (number > 0).then(|| std::time::Duration::from_millis(number.saturating_mul(unit_ms)))
+    pub(crate) fn statement_timeout(&self) -> Option<Duration> {
+        self.limit("statement_timeout")
+    }
+
+    /// `connector_timeout`.
+    pub(crate) fn patience(&self) -> Patience {
+        self.limit("connector_timeout").map_or(Patience::Endless, Patience::Limited)
+    }
+
+    /// The value of a time; `None` when it is without limit.
+    fn limit(&self, name: &str) -> Option<Duration> {
+        let text = self.get(name).ok()?;
+        let limit = duration::parse(&text).expect("what is kept was checked");
+        (!limit.is_zero()).then_some(limit)
     }
 }
 
@@ -231,6 +247,10 @@ fn checked(known: &Known, value: &str) -> Result<String, UserError> {
         (_, Kind::Integer) => {
             value.parse::<i32>().map(|number| number.to_string()).map_err(|_| invalid())
         }
+        (_, Kind::Duration) => match duration::parse(value) {
+            Ok(time) => Ok(duration::show(time)),
+            Err(reason) => Err(invalid().with_hint(reason)),
+        },
         ("timezone", _) => match Zone::parse(value) {
             Some(_) => Ok(value.to_owned()),
             None => Err(invalid().with_hint("Give a name such as Europe/Berlin, or an offset.")),

@@ -54,6 +54,7 @@ pub(crate) struct Apply<'txn> {
     state_delta: Records<'txn>,
     dead_letters: Records<'txn>,
     checkpoints: Records<'txn>,
+    releases: Records<'txn>,
     delta_sequence: u32,
     /// Objects that state or captures were written for.
     owners: BTreeSet<ObjectId>,
@@ -85,6 +86,7 @@ impl<'txn> Apply<'txn> {
             state_delta: Records::open(transaction, &tables::STATE_DELTA)?,
             dead_letters: Records::open(transaction, &tables::DEAD_LETTERS)?,
             checkpoints: Records::open(transaction, &tables::CHECKPOINTS)?,
+            releases: Records::open(transaction, &tables::RELEASES)?,
             delta_sequence: 0,
             owners: BTreeSet::new(),
         })
@@ -142,6 +144,12 @@ impl<'txn> Apply<'txn> {
             Write::PublishCapture(manifest) => self.publish_capture(manifest)?,
             Write::PutState(blob) => self.put_state(blob)?,
             Write::DropState(object) => self.drop_state(*object)?,
+            Write::PutRelease(id, record) => {
+                self.releases.put(&tables::object_key(*id), record)?;
+            }
+            Write::DeleteRelease(id) => {
+                self.releases.delete(&tables::object_key(*id))?;
+            }
             Write::DeadLetter(letter) => self.put_dead_letter(letter)?,
             Write::Checkpoint(row) => self.put_checkpoint(row)?,
         }

@@ -23,6 +23,8 @@ pub(crate) enum Write {
     PublishCapture(Manifest),
     PutState(StateBlob),
     DropState(ObjectId),
+    PutRelease(ObjectId, Vec<u8>),
+    DeleteRelease(ObjectId),
     DeadLetter(DeadLetter),
     Checkpoint(Checkpoint),
 }
@@ -104,6 +106,16 @@ impl Commit {
     /// Deletes the state of all operators of an object.
     pub fn drop_operator_state(&mut self, object: ObjectId) {
         self.push(0, Write::DropState(object));
+    }
+
+    /// Keeps the record of an object that is dropped until what it has left outside is removed.
+    pub fn put_release(&mut self, id: ObjectId, record: Vec<u8>) {
+        self.push(record.len(), Write::PutRelease(id, record));
+    }
+
+    /// Nothing of the dropped object is left outside.
+    pub fn delete_release(&mut self, id: ObjectId) {
+        self.push(0, Write::DeleteRelease(id));
     }
 
     /// Sets a record aside. Beyond [`crate::DEAD_LETTERS_MAX`] the oldest one goes and is counted.

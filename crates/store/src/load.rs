@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
 
-use redb::{Database, ReadableDatabase, ReadableTable};
+use redb::{Database, ReadableDatabase, ReadableTable, TableHandle as _};
 use segue_types::{BlobKind, ConsumerId, Epoch, ObjectId, OperatorId, StateBlob};
 
 use crate::apply::Meta;
@@ -28,6 +28,8 @@ pub struct Stored {
     pub objects: Vec<(ObjectId, Vec<u8>)>,
     pub consumers: Vec<(ConsumerId, Vec<u8>)>,
     pub captures: Vec<Manifest>,
+    /// Records of dropped objects whose readings have left something outside.
+    pub releases: Vec<(ObjectId, Vec<u8>)>,
     /// Oldest first.
     pub checkpoints: Vec<Checkpoint>,
     /// How many dead letters have gone to make room for newer ones.
@@ -50,6 +52,7 @@ impl Store {
                     Ok((ConsumerId(key[0]), bytes.to_vec()))
                 })?,
                 captures: manifests(self.database())?,
+                releases: releases(self.database())?,
                 checkpoints: records(self.database(), &tables::CHECKPOINTS, |_, bytes| {
                     serde_json::from_slice(bytes).map_err(|error| error.to_string())
                 })?,
@@ -133,6 +136,18 @@ pub(crate) fn meta(database: &Database) -> Result<Meta, LoadError> {
 
 pub(crate) fn manifests(database: &Database) -> Result<Vec<Manifest>, LoadError> {
     guarded(|| records(database, &tables::CAPTURES, |_, bytes| Manifest::decode(bytes)))
+}
+
+/// A file that was made before there was this table has none of its records.
+fn releases(database: &Database) -> Result<Vec<(ObjectId, Vec<u8>)>, LoadError> {
+    let transaction = database.begin_read()?;
+    let mut tables = transaction.list_tables()?;
+    if !tables.any(|table| table.name() == tables::RELEASES.name) {
+        return Ok(Vec::new());
+    }
+    records(database, &tables::RELEASES, |key, bytes| {
+        Ok((ObjectId(u32::try_from(key[0]).expect("four bytes")), bytes.to_vec()))
+    })
 }
 
 /// Runs `read`, and reports a panic inside of redb as the damaged file that caused it: a page whose

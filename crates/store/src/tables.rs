@@ -25,6 +25,9 @@ pub(crate) const STATE_DELTA: Table = Table { name: "state_delta", key: &[8, 1, 
 pub(crate) const DEAD_LETTERS: Table = Table { name: "dead_letters", key: &[8] };
 pub(crate) const CHECKPOINTS: Table = Table { name: "checkpoints", key: &[8] };
 
+/// Objects that are gone, and whose readings have left something in an external system.
+pub(crate) const RELEASES: Table = Table { name: "releases", key: &[4] };
+
 pub(crate) const META_FORMAT: &[u8] = b"format";
 pub(crate) const META_CURRENT: &[u8] = b"current";
 
@@ -178,6 +181,7 @@ mod tests {
             STATE_DELTA,
             DEAD_LETTERS,
             CHECKPOINTS,
+            RELEASES,
         ];
         for table in &all {
             assert!(page.contains(&format!("| `{}` |", table.name)), "{} is missing", table.name);

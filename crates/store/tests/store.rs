@@ -103,6 +103,25 @@ fn everything_comes_back_after_a_restart() {
 }
 
 #[test]
+fn the_record_of_a_dropped_object_stays_until_it_is_released() {
+    let dir = directory();
+    let store = open(dir.path());
+    let object = ObjectId(4);
+    commit(&store, 1, |commit| commit.put_object(object, b"object".to_vec()));
+    assert_eq!(store.load().expect("loads").releases, []);
+    commit(&store, 2, |commit| {
+        commit.drop_object(object);
+        commit.put_release(object, b"left".to_vec());
+    });
+    drop(store);
+    let store = open(dir.path());
+    let stored = store.load().expect("loads");
+    assert_eq!((stored.objects, stored.releases), (vec![], vec![(object, b"left".to_vec())]));
+    commit(&store, 3, |commit| commit.delete_release(object));
+    assert_eq!(store.load().expect("loads").releases, []);
+}
+
+#[test]
 fn dropping_an_object_takes_its_state_and_dead_letters_and_nothing_of_its_neighbours() {
     let dir = directory();
     let store = open(dir.path());

@@ -184,6 +184,13 @@ impl PulsarServer {
         answer["text"].as_str().unwrap_or_default().to_owned()
     }
 
+    /// The same; nothing while the broker refuses, as it does when it has just started again.
+    pub fn admin_if_ready(&self, method: &str, path: &str, body: &Value) -> Option<String> {
+        let answer = self.try_admin(method, path, body).ok()?;
+        let is_done = answer["status"].as_u64().is_some_and(|status| status < 300);
+        is_done.then(|| answer["text"].as_str().unwrap_or_default().to_owned())
+    }
+
     fn try_admin(&self, method: &str, path: &str, body: &Value) -> Result<Value, String> {
         self.order(&json!({ "admin": [method, path, body] }))
     }

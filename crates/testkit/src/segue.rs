@@ -1,5 +1,6 @@
 //! The real Segue process: started on a free port and a data directory, stopped gently or killed, started again.
 
+use std::future::poll_fn;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tempfile::TempDir;
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::{AsyncMessage, Client, NoTls};
 
 use crate::wait::wait_for;
 
@@ -192,10 +193,44 @@ impl Segue {
 
     /// A connection, unless the server refuses or has gone.
     pub async fn try_connect(&self) -> Result<Client, tokio_postgres::Error> {
-        let url = format!("host=127.0.0.1 port={} user=test dbname=test", self.port());
-        let (client, connection) = tokio_postgres::connect(&url, NoTls).await?;
+        let (client, connection) = tokio_postgres::connect(&self.url(), NoTls).await?;
         tokio::spawn(async move { drop(connection.await) });
         Ok(client)
+    }
+
+    /// A connection, and the NOTICEs that come on it.
+    ///
+    /// # Panics
+    /// If the server refuses.
+    pub async fn connect_with_notices(&self) -> (Client, Notices) {
+        let connected = tokio_postgres::connect(&self.url(), NoTls).await;
+        let (client, mut connection) = connected.expect("the server takes connections");
+        let notices = Notices::default();
+        let heard = notices.clone();
+        tokio::spawn(async move {
+            while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await
+            {
+                if let AsyncMessage::Notice(notice) = message {
+                    heard.0.lock().push(notice.message().to_owned());
+                }
+            }
+        });
+        (client, notices)
+    }
+
+    fn url(&self) -> String {
+        format!("host=127.0.0.1 port={} user=test dbname=test", self.port())
+    }
+}
+
+/// The NOTICEs of one connection, oldest first.
+#[derive(Clone, Default)]
+pub struct Notices(Arc<Mutex<Vec<String>>>);
+
+impl Notices {
+    /// Those that have come, and forgets them.
+    pub fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock())
     }
 }
 

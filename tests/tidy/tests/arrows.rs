@@ -50,6 +50,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "connect",
             "formats",
             "flow",
+            "catalog",
+            "plan",
             "engine",
             "testkit",
             "connector-kafka",

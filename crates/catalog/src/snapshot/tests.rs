@@ -38,6 +38,7 @@ pub(crate) fn source(id: u32, name: &str) -> Object {
         state: ObjectState::Ready,
         consumers: Vec::new(),
         settings: Settings::default(),
+        created_unix_ms: None,
         failure: None,
     }
 }

@@ -92,6 +92,7 @@ impl Connector for DatagenConnector {
             // The splits of a continuous read are all there will be, but only a bounded stage is
             // sealed.
             sealed: options.boundedness() == Boundedness::Bounded,
+            remarks: Vec::new(),
             private: pace.to_json(),
         })
     }

@@ -7,8 +7,8 @@ use arrow::array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, String
 use arrow::datatypes::{DataType, Field, SchemaRef};
 use async_trait::async_trait;
 use segue_connect::{
-    Changes, ConnectError, Enumeration, HasData, IncludeKind, Ops, ReadConfig, ReadDefinition,
-    ReadEvent, Rows, SplitReader, StageReader,
+    Changes, ConnectError, Enumeration, HasData, IncludeKind, Latest, Ops, ReadConfig,
+    ReadDefinition, ReadEvent, Rows, SplitReader, StageReader,
 };
 use segue_types::{Position, SplitId};
 
@@ -103,16 +103,16 @@ impl StageReader for DatagenStage {
         }))
     }
 
-    async fn latest(&self, split: &SplitId) -> Result<Option<Position>, ConnectError> {
+    async fn latest(&self, split: &SplitId) -> Result<Option<Latest>, ConnectError> {
         let now = self.plan.pace.rows_now(self.split(split)?, self.plan.splits);
         let rows = [now, self.bound(split)?].into_iter().flatten().min();
-        Ok(rows.map(position))
+        Ok(rows.map(|rows| position(rows).into()))
     }
 
     async fn has_data(&self, split: &SplitId, from: &Position) -> Result<HasData, ConnectError> {
         let from = number_of(split, from)?;
         let latest = self.latest(split).await?;
-        let latest = latest.map(|latest| number_of(split, &latest)).transpose()?;
+        let latest = latest.map(|latest| number_of(split, &latest.position)).transpose()?;
         Ok(if latest.is_none_or(|latest| latest > from) { HasData::Yes } else { HasData::No })
     }
 

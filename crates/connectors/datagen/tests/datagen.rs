@@ -203,7 +203,7 @@ async fn a_paced_read_waits_for_its_rows_and_a_later_one_catches_up() {
     let latest = stage.latest(&split).await.expect("known").expect("known");
     assert_eq!(stage.has_data(&split, &Position::new("0")).await, Ok(HasData::Yes));
     assert_eq!(stage.has_data(&split, &Position::new("99999999")).await, Ok(HasData::No));
-    let latest: u64 = latest.as_str().parse().expect("a row number");
+    let latest: u64 = latest.position.as_str().parse().expect("a row number");
     assert!(latest >= 60);
     // All that exists comes in the first delivery.
     let mut reader = stage.read(&split, &Position::new("0"), None).await.expect("opened");

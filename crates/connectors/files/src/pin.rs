@@ -53,6 +53,7 @@ pub(crate) async fn pin(
         boundedness,
         splits,
         sealed: boundedness == Boundedness::Bounded,
+        remarks: Vec::new(),
         private: manifest.to_json(),
     })
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use segue_connect::{
-    ConnectError, Enumeration, HasData, OnError, ReadConfig, ReadDefinition, SplitDefinition,
-    SplitReader, SplitStart, StageReader,
+    ConnectError, Enumeration, HasData, Latest, OnError, ReadConfig, ReadDefinition,
+    SplitDefinition, SplitReader, SplitStart, StageReader,
 };
 use segue_types::{Position, SplitId};
 use tokio::sync::Mutex;
@@ -130,10 +130,10 @@ impl StageReader for FilesStage {
         Ok(Box::new(TextReader::new(read)))
     }
 
-    async fn latest(&self, split: &SplitId) -> Result<Option<Position>, ConnectError> {
+    async fn latest(&self, split: &SplitId) -> Result<Option<Latest>, ConnectError> {
         let pinned = self.manifest.entry(split.as_str());
         if let (None, Some(entry)) = (self.options.refresh, pinned) {
-            return Ok(Some(position(end_of(entry))));
+            return Ok(Some(position(end_of(entry)).into()));
         }
         let entry = match self.files.look(split.as_str()).await {
             // Removed since it was listed: the next listing says so.
@@ -146,13 +146,13 @@ impl StageReader for FilesStage {
                 visible_end(&self.files, &self.options, &entry, 0).await?
             }
         };
-        Ok(Some(position(end)))
+        Ok(Some(position(end).into()))
     }
 
     async fn has_data(&self, split: &SplitId, from: &Position) -> Result<HasData, ConnectError> {
         let from = number_of(split, from)?;
         let Some(latest) = self.latest(split).await? else { return Ok(HasData::No) };
-        let more = number_of(split, &latest)? > from;
+        let more = number_of(split, &latest.position)? > from;
         Ok(if more { HasData::Yes } else { HasData::No })
     }
 

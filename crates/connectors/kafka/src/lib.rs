@@ -29,10 +29,10 @@ use segue_connect::{
 };
 use segue_types::{Position, PositionOrder, RowSemantics, SplitId};
 
-use crate::link::blocking;
+use crate::link::{Link, blocking};
 use crate::reader::KafkaReader;
 use crate::records::Records;
-use crate::settings::Settings;
+use crate::settings::{Purpose, Settings};
 use crate::splits::{offset_in, offset_of, partition_of};
 
 /// Reads topics of Apache Kafka and what speaks its protocol.
@@ -125,6 +125,19 @@ impl Connector for KafkaConnector {
         let (config, definition) = (config.clone(), definition.clone());
         let reader = KafkaReader::open(settings, config, definition, projection.to_vec()).await?;
         Ok(Box::new(reader))
+    }
+
+    fn leaves(&self, config: &ReadConfig) -> Option<String> {
+        let settings = Settings::parse(config).ok()?;
+        let group = settings.group.as_ref()?;
+        let Settings { topic, servers, .. } = &settings;
+        Some(format!("what group \"{group}\" committed of topic \"{topic}\" of Kafka at {servers}"))
+    }
+
+    async fn release(&self, config: &ReadConfig) -> Result<(), ConnectError> {
+        let settings = Settings::parse(config)?;
+        let Some(group) = settings.group.clone() else { return Ok(()) };
+        blocking(move || Link::new(&settings, Purpose::Questions)?.forget(&group)).await
     }
 
     fn rows_between(&self, from: &Position, to: &Position) -> Option<u64> {

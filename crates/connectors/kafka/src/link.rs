@@ -13,7 +13,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use segue_connect::ConnectError;
 
-use crate::native::{Described, describe_topic};
+use crate::native::{Described, describe_topic, forget_topic};
 use crate::settings::{Purpose, Settings, config_error};
 
 /// How long a question may take.
@@ -86,6 +86,12 @@ impl Link {
         let cluster = cluster.ok_or_else(|| self.failure(Code::OperationTimedOut))?;
         let identity = self.identity(&cluster, &described.id);
         Ok((described, identity))
+    }
+
+    /// Removes what `group` has committed of the topic.
+    pub(crate) fn forget(&self, group: &str) -> Result<(), ConnectError> {
+        let forgotten = forget_topic(&self.consumer, group, &self.topic, ANSWER_DEADLINE);
+        forgotten.map_err(|code| self.failure(code))
     }
 
     fn identity(&self, cluster: &str, topic_id: &str) -> String {

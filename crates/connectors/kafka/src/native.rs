@@ -1,16 +1,19 @@
-//! The calls of librdkafka that its wrapper crate does not offer: the id of a topic, and a partition's
-//! queue read in batches without an allocation per message.
+//! The calls of librdkafka that its wrapper crate does not offer: the id of a topic, what a group has
+//! committed, and a partition's queue read in batches without an allocation per message.
 //!
 //! Invariant: every pointer that librdkafka hands over is owned by exactly one value here and given back
 //! on drop, and none outlives the client it came from, which each owner keeps alive.
 
+mod admin;
 mod describe;
+mod groups;
 mod message;
 mod queue;
 
 use std::ptr::NonNull;
 
 pub(crate) use describe::{Described, describe_topic};
+pub(crate) use groups::forget_topic;
 pub(crate) use message::Message;
 pub(crate) use queue::PartitionQueue;
 

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::link::{Ask, Link};
 use crate::settings::{Purpose, Settings};
 use crate::splits::{offset_in, partition_of, position_of, split_of};
-use crate::stable::tell_hidden;
+use crate::stable::stable_ends;
 
 /// What the definition remembers beside the splits.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,14 +74,31 @@ pub(crate) fn resolve(
             after: Vec::new(),
         }
     });
+    let remarks = match config.stop {
+        Some(Stop::Latest) => hidden(settings, &link, &extents)?,
+        _ => Vec::new(),
+    };
     let pinned = Pinned { first: extents.iter().map(|(p, extent)| (*p, extent.first)).collect() };
     Ok(ReadDefinition {
         identity,
         boundedness: boundedness(config),
         splits: splits.collect(),
         sealed: config.stop.is_some(),
+        remarks,
         private: serde_json::to_value(pinned).expect("numbers have a JSON form"),
     })
+}
+
+/// What open transactions hide behind the bounds.
+fn hidden(
+    settings: &Settings,
+    link: &Link,
+    extents: &BTreeMap<i32, Extent>,
+) -> Result<Vec<String>, ConnectError> {
+    let partitions: Vec<i32> = extents.keys().copied().collect();
+    let uncommitted = Link::new(settings, Purpose::UncommittedQuestions)?;
+    let ends = stable_ends(link, &uncommitted, &partitions)?;
+    Ok(ends.iter().filter_map(|(partition, end)| end.remark(&link.what(), *partition)).collect())
 }
 
 /// A log read ends exactly when it is told where.
@@ -126,12 +143,7 @@ fn bounds(
     Ok(Some(match stop {
         // The last stable offset: a reader that waited for the high watermark would hang on an open
         // transaction.
-        Stop::Latest => {
-            let partitions: Vec<i32> = extents.keys().copied().collect();
-            let uncommitted = Link::new(settings, Purpose::UncommittedQuestions)?;
-            tell_hidden(link, &uncommitted, &partitions)?;
-            ends(extents)
-        }
+        Stop::Latest => ends(extents),
         Stop::Timestamp { unix_ms } => since(link, *unix_ms, extents)?,
         Stop::Offsets(named) => {
             let named = offsets(link, named.iter(), extents)?;

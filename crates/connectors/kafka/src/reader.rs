@@ -14,8 +14,8 @@ use parking_lot::{Condvar, Mutex};
 use rdkafka::consumer::{CommitMode, Consumer as _};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use segue_connect::{
-    ConnectError, Enumeration, HasData, ReadConfig, ReadDefinition, SplitDefinition, SplitReader,
-    SplitStart, StageReader,
+    ConnectError, Enumeration, HasData, Latest, ReadConfig, ReadDefinition, SplitDefinition,
+    SplitReader, SplitStart, StageReader,
 };
 use segue_types::{Boundedness, Position, SplitId};
 
@@ -26,7 +26,7 @@ use crate::records::Records;
 use crate::sentinel::Sentinel;
 use crate::settings::{Purpose, Settings};
 use crate::splits::{offset_of, partition_of, position_of, split_of};
-use crate::stable::tell_hidden;
+use crate::stable::stable_ends;
 
 /// How often a quiet topic's identity is checked.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
@@ -44,8 +44,8 @@ pub(crate) struct Shared {
     /// The client that asks: on a connection of its own, for a broker answers one request of a connection
     /// after the other, and a fetch that waits for records would hold up every question.
     pub(crate) questions: Link,
-    /// Partitions of which it was said, if there was something to say, what an open transaction hides.
-    told_hidden: Mutex<BTreeSet<i32>>,
+    /// The client that asks what open transactions hide; made when it is first needed.
+    uncommitted: Mutex<Option<Arc<Link>>>,
     pub(crate) settings: Settings,
     pub(crate) sentinel: Sentinel,
     pub(crate) config: ReadConfig,
@@ -107,7 +107,7 @@ impl Shared {
             active: Mutex::default(),
             link,
             questions,
-            told_hidden: Mutex::default(),
+            uncommitted: Mutex::default(),
             settings,
             config,
             projection,
@@ -208,21 +208,32 @@ impl Shared {
         Ok(Enumeration { splits, sealed })
     }
 
-    /// The last stable offset; says so, once, when an open transaction hides what lies behind it.
-    fn stable_end(&self, partition: i32) -> Result<i64, ConnectError> {
-        let end = self.edge(partition, Ask::End)?;
-        if self.told_hidden.lock().insert(partition) {
-            let uncommitted = Link::new(&self.settings, Purpose::UncommittedQuestions)?;
-            tell_hidden(&self.questions, &uncommitted, &[partition])?;
+    /// The last stable offset, with what an open transaction hides behind it.
+    fn latest(&self, partition: i32) -> Result<Latest, ConnectError> {
+        let uncommitted = self.uncommitted()?;
+        let ends = stable_ends(&self.questions, &uncommitted, &[partition])?;
+        let end = ends.get(&partition).ok_or_else(|| self.missing(partition))?;
+        let remark = end.remark(&self.link.what(), partition);
+        Ok(Latest { position: position_of(end.stable), remark })
+    }
+
+    fn uncommitted(&self) -> Result<Arc<Link>, ConnectError> {
+        let mut link = self.uncommitted.lock();
+        if let Some(link) = &*link {
+            return Ok(Arc::clone(link));
         }
-        Ok(end)
+        let made = Arc::new(Link::new(&self.settings, Purpose::UncommittedQuestions)?);
+        *link = Some(Arc::clone(&made));
+        Ok(made)
+    }
+
+    fn missing(&self, partition: i32) -> ConnectError {
+        ConnectError::Missing { what: format!("partition {partition} of {}", self.link.what()) }
     }
 
     fn edge(&self, partition: i32, ask: Ask) -> Result<i64, ConnectError> {
         let edges = self.questions.edges(&[partition], ask)?;
-        edges.get(&partition).copied().ok_or_else(|| ConnectError::Missing {
-            what: format!("partition {partition} of {}", self.link.what()),
-        })
+        edges.get(&partition).copied().ok_or_else(|| self.missing(partition))
     }
 }
 
@@ -319,10 +330,9 @@ impl StageReader for KafkaReader {
         Ok(Box::new(reader))
     }
 
-    async fn latest(&self, split: &SplitId) -> Result<Option<Position>, ConnectError> {
+    async fn latest(&self, split: &SplitId) -> Result<Option<Latest>, ConnectError> {
         let partition = partition_of(split)?;
-        let end = self.ask(move |shared| shared.stable_end(partition)).await?;
-        Ok(Some(position_of(end)))
+        self.ask(move |shared| shared.latest(partition)).await.map(Some)
     }
 
     async fn has_data(&self, split: &SplitId, from: &Position) -> Result<HasData, ConnectError> {

@@ -97,7 +97,7 @@ async fn markers_move_the_position_of_a_continuous_read() {
     aborted.abort();
     let read = until(&mut partition, |read| read.next == Some(2)).await;
     assert!(read.ids.is_empty());
-    assert_eq!(reader.latest(&split(0)).await, Ok(Some(at(2))));
+    assert_eq!(reader.latest(&split(0)).await, Ok(Some(at(2).into())));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -148,7 +148,7 @@ async fn latest_and_has_data_answer_from_the_watermarks() {
     broker().produce_values(&topic, 1, rows(0..5));
     let config = bounded(broker(), &topic);
     let reader = open(&config, &pin(&config).await.unwrap()).await;
-    assert_eq!(reader.latest(&split(0)).await, Ok(Some(at(5))));
+    assert_eq!(reader.latest(&split(0)).await, Ok(Some(at(5).into())));
     assert_eq!(reader.has_data(&split(0), &at(4)).await, Ok(HasData::Yes));
     assert_eq!(reader.has_data(&split(0), &at(5)).await, Ok(HasData::No));
     assert_eq!(reader.has_data(&split(1), &at(0)).await, Ok(HasData::No));

@@ -54,6 +54,7 @@ pub(crate) async fn resolve(
         splits: vec![split],
         // A stream is one log for ever, but only a read with an end is complete with it.
         sealed: config.stop.is_some(),
+        remarks: Vec::new(),
         private: serde_json::to_value(pinned).expect("text and numbers have a JSON form"),
     })
 }

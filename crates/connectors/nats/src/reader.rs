@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use segue_connect::{
-    ConnectError, Enumeration, HasData, ReadConfig, ReadDefinition, ReadEvent, SplitReader,
+    ConnectError, Enumeration, HasData, Latest, ReadConfig, ReadDefinition, ReadEvent, SplitReader,
     StageReader,
 };
 use segue_types::{Position, SplitId};
@@ -82,10 +82,10 @@ impl StageReader for NatsReader {
         Ok(Box::new(NatsSplitReader::Reading { events }))
     }
 
-    async fn latest(&self, split: &SplitId) -> Result<Option<Position>, ConnectError> {
+    async fn latest(&self, split: &SplitId) -> Result<Option<Latest>, ConnectError> {
         must_be_known(split)?;
         let info = present(&self.link, &self.definition).await?;
-        Ok(Some(position_of(info.state.end())))
+        Ok(Some(position_of(info.state.end()).into()))
     }
 
     async fn has_data(&self, split: &SplitId, from: &Position) -> Result<HasData, ConnectError> {

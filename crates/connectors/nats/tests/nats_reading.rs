@@ -73,7 +73,7 @@ async fn deleted_and_purged_messages_are_passed_over_to_the_very_end() {
     // Continuous: what was latest is reached although its message has gone.
     let reader = open(&config, &definition).await;
     let latest = reader.latest(&split()).await.unwrap().unwrap();
-    assert_eq!(latest, at(11));
+    assert_eq!(latest, at(11).into());
     let mut reading = reader.read(&split(), &at(1), None).await.unwrap();
     let read = until(&mut reading, |read| read.next == Some(11)).await;
     assert_eq!(read.ids, [0, 1, 4, 5, 7]);

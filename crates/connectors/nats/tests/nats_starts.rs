@@ -84,16 +84,16 @@ async fn empty_and_emptied_streams_have_a_start_an_end_and_no_data() {
     let definition = pin(&bounded(&stream)).await.unwrap();
     assert_eq!((start(&definition), bound(&definition)), (1, 1));
     let reader = open(&config(&stream), &definition).await;
-    assert_eq!(reader.latest(&split()).await, Ok(Some(at(1))));
+    assert_eq!(reader.latest(&split()).await, Ok(Some(at(1).into())));
     assert_eq!(reader.has_data(&split(), &at(1)).await, Ok(HasData::No));
     stream.publish(0..3).await;
-    assert_eq!(reader.latest(&split()).await, Ok(Some(at(4))));
+    assert_eq!(reader.latest(&split()).await, Ok(Some(at(4).into())));
     assert_eq!(reader.has_data(&split(), &at(3)).await, Ok(HasData::Yes));
     assert_eq!(reader.has_data(&split(), &at(4)).await, Ok(HasData::No));
     stream.client.purge(&stream.name, json!({})).await;
     let definition = pin(&bounded(&stream)).await.unwrap();
     assert_eq!((start(&definition), bound(&definition)), (4, 4));
-    assert_eq!(reader.latest(&split()).await, Ok(Some(at(4))));
+    assert_eq!(reader.latest(&split()).await, Ok(Some(at(4).into())));
     assert_eq!(reader.has_data(&split(), &at(1)).await, Ok(HasData::No));
 }
 

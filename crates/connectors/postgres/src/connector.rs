@@ -69,6 +69,7 @@ impl Connector for PostgresConnector {
             boundedness: Boundedness::Bounded,
             splits: vec![split],
             sealed: true,
+            remarks: Vec::new(),
             private,
         })
     }

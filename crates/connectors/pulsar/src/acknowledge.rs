@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use segue_connect::ConnectError;
 
 use crate::consumer::{Consumer, Subscription};
+use crate::pin::partitions;
 use crate::place::Place;
 use crate::settings::Settings;
 use crate::wire::MessageId;
@@ -58,4 +59,17 @@ impl Acknowledger {
         self.told.lock().insert(partition, Place::of_entry(next.ledger, next.entry));
         Ok(())
     }
+}
+
+/// Removes the subscription from every partition that is still there.
+pub(crate) async fn release(settings: &Settings, name: &str) -> Result<(), ConnectError> {
+    for topic in partitions(settings).await?.values() {
+        match Consumer::subscribe(settings, topic, Subscription::Durable { name }).await {
+            Ok(consumer) => consumer.unsubscribe().await?,
+            // It went with its topic.
+            Err(ConnectError::Missing { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }

@@ -119,6 +119,20 @@ impl Connector for PulsarConnector {
         Ok(Box::new(PulsarReader::open(settings, config, definition, projection).await?))
     }
 
+    fn leaves(&self, config: &ReadConfig) -> Option<String> {
+        let settings = Settings::parse(config).ok()?;
+        let name = settings.subscription.as_ref()?;
+        Some(format!("subscription \"{name}\" of {} at {}", settings.what(), settings.service.0))
+    }
+
+    async fn release(&self, config: &ReadConfig) -> Result<(), ConnectError> {
+        let settings = Settings::parse(config)?;
+        match &settings.subscription {
+            Some(name) => acknowledge::release(&settings, name).await,
+            None => Ok(()),
+        }
+    }
+
     fn compare(&self, a: &Position, b: &Position) -> PositionOrder {
         match (place_of(a), place_of(b)) {
             (Ok(a), Ok(b)) => a.cmp(&b).into(),

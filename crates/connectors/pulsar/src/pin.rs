@@ -86,6 +86,7 @@ pub(crate) async fn resolve(
         boundedness: boundedness(config),
         splits: splits.collect(),
         sealed: config.stop.is_some(),
+        remarks: Vec::new(),
         private: serde_json::to_value(Pinned { first }).expect("text has a JSON form"),
     })
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use segue_connect::{
-    ConnectError, Enumeration, HasData, ReadConfig, ReadDefinition, ReadEvent, SplitDefinition,
-    SplitReader, SplitStart, StageReader,
+    ConnectError, Enumeration, HasData, Latest, ReadConfig, ReadDefinition, ReadEvent,
+    SplitDefinition, SplitReader, SplitStart, StageReader,
 };
 use segue_types::{Position, SplitId};
 use tokio::sync::mpsc::{Receiver, channel};
@@ -107,9 +107,9 @@ impl StageReader for PulsarReader {
         Ok(Box::new(PulsarSplitReader::Reading { events }))
     }
 
-    async fn latest(&self, split: &SplitId) -> Result<Option<Position>, ConnectError> {
+    async fn latest(&self, split: &SplitId) -> Result<Option<Latest>, ConnectError> {
         let (_, topic) = self.topic(split).await?;
-        Ok(Some(extent(&self.settings, &topic).await?.end.position()))
+        Ok(Some(extent(&self.settings, &topic).await?.end.position().into()))
     }
 
     async fn has_data(&self, split: &SplitId, from: &Position) -> Result<HasData, ConnectError> {

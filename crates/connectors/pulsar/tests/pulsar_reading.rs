@@ -67,7 +67,10 @@ async fn a_read_goes_on_live_and_through_a_change_of_ledger() {
     broker().produce(&topic, rows(5..8), Batching::Of(10));
     let read = until(&mut reading, |read| read.ids.len() == 3).await;
     assert_eq!(read.ids, [5, 6, 7]);
-    assert_eq!(reader.latest(&split(0)).await.unwrap().map(|at| at.to_string()), read.next);
+    assert_eq!(
+        reader.latest(&split(0)).await.unwrap().map(|at| at.position.to_string()),
+        read.next
+    );
     drop(reading);
     wait_for_async("the subscription to go", Duration::from_secs(20), async || {
         let path = format!("persistent/public/default/{topic}/subscriptions");

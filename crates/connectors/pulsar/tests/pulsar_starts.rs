@@ -101,11 +101,11 @@ async fn an_empty_topic_has_a_start_an_end_and_no_data() {
     }
     let reader = open(&config(&topic), &definition).await;
     let begin = starts(&definition).remove(0);
-    assert_eq!(reader.latest(&split(0)).await, Ok(Some(at(&begin))));
+    assert_eq!(reader.latest(&split(0)).await, Ok(Some(at(&begin).into())));
     assert_eq!(reader.has_data(&split(0), &at(&begin)).await, Ok(HasData::No));
     let places = broker().produce(&format!("{topic}-partition-0"), rows(0..3), Batching::Of(10));
     let end = after(&places[2]);
-    assert_eq!(reader.latest(&split(0)).await, Ok(Some(at(&end))));
+    assert_eq!(reader.latest(&split(0)).await, Ok(Some(at(&end).into())));
     assert_eq!(reader.has_data(&split(0), &at(&begin)).await, Ok(HasData::Yes));
     assert_eq!(reader.has_data(&split(0), &at(&end)).await, Ok(HasData::No));
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use segue_catalog::{Object, ObjectState, RelationKind, Settings, Verb};
+use segue_catalog::{CaptureSwitch, Object, ObjectState, RelationKind, Settings, Verb};
 use segue_coordinate::Event;
 use segue_sql::{Action, Alter, AlterJob, JobAction, Parallelism, RateLimit};
 use segue_types::{ConsumerId, ObjectId, SqlState, UserError};
@@ -123,6 +123,13 @@ async fn switch(engine: &Engine, id: ObjectId, to: Switch) -> Result<(), UserErr
         // The newest record: who reads for a view may have changed since the durable one.
         let gone = || UserError::new(SqlState::UNDEFINED_TABLE, "the relation has been dropped");
         let object = Arc::clone(world.catalog.get(id).ok_or_else(gone)?);
+        let capture = match to {
+            Switch::Pause => CaptureSwitch::Paused,
+            Switch::Resume => CaptureSwitch::Running,
+        };
+        if let Some(switched) = world.switch_capture(id, capture) {
+            return switched;
+        }
         let readings = readings(world, &object);
         if world.relations.get(&id).is_some_and(|relation| relation.filling.is_some()) {
             return Err(still_filling(&object));

@@ -9,6 +9,7 @@ use segue_types::{ObjectId, SqlState, UserError};
 use super::stopping;
 use crate::api::StatementContext;
 use crate::engine::Engine;
+use crate::release;
 
 /// `DROP …`
 pub(super) async fn drop_objects(
@@ -85,10 +86,14 @@ async fn remove(engine: &Engine, order: Vec<ObjectId>) -> Result<(), UserError> 
     }
     let (gone, are_gone) = tokio::sync::oneshot::channel();
     engine.inbox().run(move |world| {
+        let left = world.leave_outside(&order);
         world.remove_objects(&order);
-        world.when_durable(move |_| _ = gone.send(()));
+        world.when_durable(move |_| _ = gone.send(left));
     });
-    are_gone.await.map_err(|_| stopping())
+    for source in are_gone.await.map_err(|_| stopping())? {
+        release::spawn(engine, source);
+    }
+    Ok(())
 }
 
 /// The object that a statement names, of the kind that it names.

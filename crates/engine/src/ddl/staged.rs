@@ -14,7 +14,8 @@ use super::{stopping, unless_canceled};
 use crate::api::StatementContext;
 use crate::capture::{self, Progress};
 use crate::engine::Engine;
-use crate::job::Phase;
+use crate::patience::Asker;
+use crate::release::{Leaving, Making};
 use crate::source::{SourceRuntime, StageRuntime};
 use crate::world::World;
 
@@ -29,7 +30,10 @@ pub(super) async fn create_source(
         return Ok(());
     }
     let planned = plan_source(engine.registry(), &create)?;
-    let stages = unless_canceled(&context.cancel, pin(engine, planned.stages)).await?;
+    let (stages, making) = {
+        let asker = Asker::of(context);
+        unless_canceled(&context.cancel, pin(engine, planned.stages, &asker)).await?
+    };
     for notice in planned.notices {
         context.notice(notice);
     }
@@ -50,6 +54,7 @@ pub(super) async fn create_source(
         state: if source.needs_capture() { ObjectState::Creating } else { ObjectState::Ready },
         consumers: Vec::new(),
         settings: Settings::default(),
+        created_unix_ms: super::now_unix_ms(),
         failure: None,
     };
     let progress = Arc::new(Progress::default());
@@ -57,12 +62,13 @@ pub(super) async fn create_source(
     super::install(engine, move |world| {
         world.put_object(object)?;
         if runtime.needs_capture() {
-            world.jobs.set_phase(id, Phase::Capturing(shared));
+            world.begin_capture(id, shared);
         }
         world.sources.insert(id, runtime);
         Ok(())
     })
     .await?;
+    making.keep();
     drop(alone);
     if !source.needs_capture() {
         return Ok(());
@@ -71,16 +77,21 @@ pub(super) async fn create_source(
 }
 
 /// Pins every stage, the last one first: what a later stage needs retained is secured before an earlier one
-/// is read.
+/// is read. What they leave outside goes again unless it is kept.
 pub(super) async fn pin(
     engine: &Engine,
     planned: Vec<PlannedStage>,
-) -> Result<Vec<Arc<StageRuntime>>, UserError> {
+    asker: &Asker,
+) -> Result<(Vec<Arc<StageRuntime>>, Making), UserError> {
+    let leaving =
+        |stage: &PlannedStage| Leaving::of(engine.registry().get(&stage.connector)?, &stage.config);
+    let making = Making::begin(engine, planned.iter().filter_map(leaving).collect()).await;
     let mut stages = Vec::with_capacity(planned.len());
     for stage in planned.into_iter().rev() {
         let connector = engine.registry().get(&stage.connector).expect("the planner found it");
-        let pinned = connector.pin(&stage.config).await;
-        let definition = pinned.map_err(|error| error.to_user_error(&stage.name))?;
+        let place = (stage.name.as_str(), connector.name());
+        let definition = asker.once(place, connector.pin(&stage.config)).await?;
+        asker.remark(&stage.name, definition.remarks.iter().map(String::as_str));
         stages.push(Arc::new(StageRuntime {
             name: stage.name,
             connector: Arc::clone(connector),
@@ -94,7 +105,7 @@ pub(super) async fn pin(
         }));
     }
     stages.reverse();
-    Ok(stages)
+    Ok((stages, making))
 }
 
 /// The stages as the catalog keeps them.
@@ -151,7 +162,7 @@ pub(super) async fn resume(engine: Engine, id: ObjectId) -> Result<(), UserError
     let progress = Arc::new(Progress::default());
     let shared = Arc::clone(&progress);
     let found = move |world: &mut World| {
-        world.jobs.set_phase(id, Phase::Capturing(shared));
+        world.begin_capture(id, shared);
         world.sources.get(&id).map(Arc::clone)
     };
     let source = engine.inbox().ask(found).await.ok_or_else(stopping)?;

@@ -19,6 +19,7 @@ use crate::consumer::Subscriber;
 use crate::engine::Engine;
 use crate::job::Phase;
 use crate::meeting::NewReading;
+use crate::patience::{Asker, Patience};
 use crate::relation::{Feed, Parallelism, Relation};
 use crate::source::SourceRuntime;
 use crate::world::World;
@@ -36,7 +37,8 @@ pub(super) async fn create_table(
     }
     let mut plan = plan_table(engine.registry(), &create)?;
     let planned = std::mem::take(&mut plan.stages);
-    let stages = unless_canceled(&context.cancel, staged::pin(engine, planned)).await?;
+    let (stages, making) =
+        unless_canceled(&context.cancel, staged::pin(engine, planned, &Asker::of(context))).await?;
     for notice in &plan.notices {
         context.notice(notice.clone());
     }
@@ -56,9 +58,10 @@ pub(super) async fn create_table(
     let object = object(id, create, &plan, source.as_deref(), consumers);
     let runtime = source.clone();
     super::install(engine, move |world| set_up(world, object, runtime)).await?;
+    making.keep();
     drop(alone);
     let Some(source) = source else { return Ok(()) };
-    super::run_job(engine, id, context, fill(engine.clone(), source)).await
+    super::run_job(engine, id, context, fill(engine.clone(), source, Asker::of_job(context))).await
 }
 
 fn object(
@@ -85,6 +88,7 @@ fn object(
         state: if source.is_some() { ObjectState::Creating } else { ObjectState::Ready },
         consumers,
         settings: Settings::default(),
+        created_unix_ms: super::now_unix_ms(),
         failure: None,
     }
 }
@@ -97,9 +101,9 @@ fn set_up(
     let id = object.id;
     let relation = relation(&object, world.parallelism_of(&object));
     world.put_object(object)?;
-    world.relations.insert(id, relation);
+    world.add_relation(id, relation);
     if let Some(source) = source {
-        world.jobs.set_phase(id, Phase::Capturing(Arc::default()));
+        world.begin_capture(id, Arc::default());
         world.sources.insert(id, source);
     }
     Ok(())
@@ -136,12 +140,16 @@ pub(crate) fn subscriber(object: &Object, consumer: ConsumerRef) -> Subscriber {
 }
 
 /// The job of a table with stages: capture, then read until what was there at the beginning is in.
-pub(super) async fn fill(engine: Engine, source: Arc<SourceRuntime>) -> Result<(), UserError> {
+pub(super) async fn fill(
+    engine: Engine,
+    source: Arc<SourceRuntime>,
+    asker: Asker,
+) -> Result<(), UserError> {
     let id = source.object;
-    let opening = opening::open(Arc::clone(&source)).await?;
+    let opening = opening::open(Arc::clone(&source), &asker).await?;
     let progress = Arc::new(Progress::default());
     let shown = Arc::clone(&progress);
-    engine.inbox().run(move |world| world.jobs.set_phase(id, Phase::Capturing(shown)));
+    engine.inbox().run(move |world| world.begin_capture(id, shown));
     let start = move |world: &mut World| {
         let Some(object) = world.catalog.get(id).map(Arc::clone) else { return };
         let consumer = object.consumers[0];
@@ -163,10 +171,7 @@ pub(super) async fn fill(engine: Engine, source: Arc<SourceRuntime>) -> Result<(
 pub(super) async fn resume(engine: Engine, id: ObjectId) -> Result<(), UserError> {
     let found = engine.inbox().ask(move |world| world.sources.get(&id).map(Arc::clone)).await;
     match found.ok_or_else(stopping)? {
-        Some(source) => {
-            opening::target_at_last(&source).await?;
-            fill(engine, source).await
-        }
+        Some(source) => fill(engine, source, Asker::silent(Patience::Endless)).await,
         None => Ok(()),
     }
 }

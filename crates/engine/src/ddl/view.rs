@@ -16,6 +16,7 @@ use crate::consumer::Subscriber;
 use crate::engine::Engine;
 use crate::job::Phase;
 use crate::meeting::NewReading;
+use crate::patience::Asker;
 use crate::relation::{Feed, Relation};
 use crate::world::World;
 
@@ -44,6 +45,7 @@ pub(super) async fn create_view(
         state: ObjectState::Ready,
         consumers: Vec::new(),
         settings: Settings::default(),
+        created_unix_ms: super::now_unix_ms(),
         failure: None,
     };
     super::install(engine, move |world| world.put_object(object)).await
@@ -61,7 +63,10 @@ pub(super) async fn create_materialized_view(
     }
     let before = plan(&engine.catalog(), &create)?;
     let sources = sources_of(&engine.catalog(), &before)?;
-    let openings = unless_canceled(&context.cancel, opening::open_all(engine, &sources)).await?;
+    let openings = {
+        let asker = Asker::of(context);
+        unless_canceled(&context.cancel, opening::open_all(engine, &sources, &asker)).await?
+    };
     let alone = engine.lock_catalog().await;
     if already_exists(engine, &name, create.on_existing, context)? {
         return Ok(());
@@ -142,6 +147,7 @@ fn object(
         state: ObjectState::Creating,
         consumers,
         settings: Settings::default(),
+        created_unix_ms: super::now_unix_ms(),
         failure: None,
     }
 }
@@ -181,7 +187,7 @@ fn set_up(
     }
     let parallelism = world.parallelism_of(&object);
     world.put_object(object)?;
-    world.relations.insert(id, Relation::new(id, plan.spec, feeds, parallelism));
+    world.add_relation(id, Relation::new(id, plan.spec, feeds, parallelism));
     fill_and_read(world, id, readings);
     Ok(())
 }

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt, stream};
 use segue_connect::{
@@ -13,15 +13,13 @@ use segue_connect::{
 use segue_types::{Boundedness, Position, SplitId, StageIndex, UserError};
 use tokio::sync::mpsc;
 
-use super::{Delivery, read_error};
-use crate::backoff::Backoff;
+use super::Delivery;
 use crate::ddl::canceled;
 use crate::ddl::opening::Opening;
+use crate::patience::{Asker, Waiting};
 use crate::reader::{BOUNDED_SPLITS_MAX, Range};
 use crate::source::{SharedReader, StageRuntime};
 
-/// How long a system may be away before the statement gives up.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// How often a bounded stage whose splits are not all known yet is looked at.
 const SEAL_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -31,17 +29,18 @@ type Positions = Vec<(SplitId, Position)>;
 /// Reads every stage to its end, and the last one to the horizon.
 pub(super) async fn walk(
     opening: &Opening,
+    asker: &Asker,
     columns: &[usize],
     sink: &mpsc::Sender<Delivery>,
 ) -> Result<(), UserError> {
     let mut ends = opening.starts.clone();
     for index in 0..opening.source.stages.len() {
         let index = StageIndex(u16::try_from(index).expect("stages are counted in 16 bits"));
-        let starts = starts(opening, index, ends).await?;
+        let starts = starts(opening, asker, index, ends).await?;
         let stage = opening.source.stage(index);
         let shared = SharedReader::new(Arc::clone(stage), columns.into());
-        let splits = splits(opening, &shared).await?;
-        ends = read_stage(&shared, ranges(splits, &starts, stage)?, sink).await?;
+        let splits = splits(opening, asker, &shared).await?;
+        ends = read_stage(&shared, asker, ranges(splits, &starts, stage)?, sink).await?;
     }
     Ok(())
 }
@@ -49,6 +48,7 @@ pub(super) async fn walk(
 /// Where the stage's splits start, as far as its definition does not say.
 async fn starts(
     opening: &Opening,
+    asker: &Asker,
     index: StageIndex,
     ends: Positions,
 ) -> Result<Positions, UserError> {
@@ -57,12 +57,12 @@ async fn starts(
     let (connector, config) = (&stage.connector, &stage.config);
     if stage.handoff.as_ref().is_some_and(|handoff| handoff.kind.is_some()) {
         let derive = || opening.source.derive_starts(before, index, ends.clone());
-        return persistently(stage, derive).await;
+        return asker.persistently(stage, derive).await;
     }
     let pinned = stage.pinned_starts();
     if !stage.is_captured() {
         let check = || connector.check(config, &stage.definition, &pinned);
-        persistently(stage, check).await?;
+        asker.persistently(stage, check).await?;
     }
     Ok(pinned)
 }
@@ -70,12 +70,13 @@ async fn starts(
 /// The splits to be read, each with its bound: of a stage without end, those that the horizon knows.
 async fn splits(
     opening: &Opening,
+    asker: &Asker,
     shared: &SharedReader,
 ) -> Result<Vec<SplitDefinition>, UserError> {
     let stage = shared.stage();
     let is_bounded = stage.definition.boundedness == Boundedness::Bounded;
     loop {
-        let listed = persistently(stage, || list(shared)).await?;
+        let listed = asker.persistently(stage, || list(shared)).await?;
         if !is_bounded {
             let within = |split: SplitDefinition| {
                 let (_, latest) =
@@ -126,6 +127,7 @@ fn ranges(
 /// Reads the splits of a stage, those first that others wait for. Returns where each ended.
 async fn read_stage(
     shared: &SharedReader,
+    asker: &Asker,
     mut due: Vec<Due>,
     sink: &mpsc::Sender<Delivery>,
 ) -> Result<Positions, UserError> {
@@ -136,7 +138,7 @@ async fn read_stage(
         let (ready, rest): (Vec<Due>, Vec<Due>) = due.into_iter().partition(is_ready);
         assert!(!ready.is_empty(), "splits do not wait for one another in a circle");
         let reads: Vec<_> =
-            ready.into_iter().map(|due| read_range(shared, due.range, sink)).collect();
+            ready.into_iter().map(|due| read_range(shared, asker, due.range, sink)).collect();
         let reads = stream::iter(reads).buffer_unordered(BOUNDED_SPLITS_MAX);
         ends.extend(reads.try_collect::<Positions>().await?);
         due = rest;
@@ -146,16 +148,17 @@ async fn read_stage(
 
 async fn read_range(
     shared: &SharedReader,
+    asker: &Asker,
     mut range: Range,
     sink: &mpsc::Sender<Delivery>,
 ) -> Result<(SplitId, Position), UserError> {
     let name = &shared.stage().name;
-    let mut patience = Patience::new();
+    let mut waiting = Waiting::new(asker);
     loop {
-        let end = match read_on(shared, &mut range, &mut patience, sink).await {
+        let end = match read_on(shared, &mut range, &mut waiting, sink).await {
             Ok(end) => end?,
             Err(error) => {
-                patience.wait(&error).await.map_err(|()| read_error(&error, name))?;
+                waiting.after(error, name).await?;
                 continue;
             }
         };
@@ -167,7 +170,7 @@ async fn read_range(
 async fn read_on(
     shared: &SharedReader,
     range: &mut Range,
-    patience: &mut Patience,
+    waiting: &mut Waiting<'_>,
     sink: &mpsc::Sender<Delivery>,
 ) -> Result<Result<Position, UserError>, ConnectError> {
     let stage: Arc<dyn StageReader> = shared.get().await?;
@@ -176,7 +179,7 @@ async fn read_on(
     let mut reader = opened.inspect_err(broken)?;
     loop {
         let event = reader.next().await.inspect_err(broken)?;
-        patience.reset();
+        waiting.reset();
         match event {
             ReadEvent::Done { at } => return Ok(Ok(at)),
             ReadEvent::Progress { next } => range.from = next,
@@ -188,49 +191,5 @@ async fn read_on(
                 }
             }
         }
-    }
-}
-
-/// Asks until there is an answer, as long as patience lasts.
-async fn persistently<T, F: Future<Output = Result<T, ConnectError>>>(
-    stage: &StageRuntime,
-    mut question: impl FnMut() -> F,
-) -> Result<T, UserError> {
-    let mut patience = Patience::new();
-    loop {
-        match question().await {
-            Ok(answer) => return Ok(answer),
-            Err(error) => {
-                patience.wait(&error).await.map_err(|()| read_error(&error, &stage.name))?;
-            }
-        }
-    }
-}
-
-/// How long a system has been away.
-struct Patience {
-    backoff: Backoff,
-    away_since: Option<Instant>,
-}
-
-impl Patience {
-    fn new() -> Patience {
-        Patience { backoff: Backoff::new(), away_since: None }
-    }
-
-    fn reset(&mut self) {
-        if self.away_since.take().is_some() {
-            self.backoff.reset();
-        }
-    }
-
-    /// Waits before another attempt; an error when there should be none.
-    async fn wait(&mut self, error: &ConnectError) -> Result<(), ()> {
-        let since = *self.away_since.get_or_insert_with(Instant::now);
-        if !error.is_transient() || since.elapsed() >= PATIENCE {
-            return Err(());
-        }
-        self.backoff.wait().await;
-        Ok(())
     }
 }

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use segue_connect::{Connector, StageReader};
+use segue_connect::{Connector, Latest as End, StageReader};
 use segue_types::{ConsumerId, Position, PositionOrder, SplitId, StageIndex};
 
+use super::samples::Samples;
 use super::{SplitStatus, Status};
 
 /// How old an answer may be.
@@ -36,7 +37,8 @@ pub(crate) struct Probe {
 struct Known {
     asked: Option<Instant>,
     is_asked: bool,
-    latest: Option<Position>,
+    latest: Option<End>,
+    samples: Samples,
 }
 
 /// The answers of late.
@@ -73,17 +75,20 @@ impl Latest {
             let known = known.entry(place).or_default();
             known.is_asked = false;
             known.asked = Some(Instant::now());
-            if let Ok(Ok(position)) = answer {
-                known.latest = position;
+            if let Ok(Ok(answer)) = answer {
+                if let Some(latest) = &answer {
+                    known.samples.take(Instant::now(), &latest.position);
+                }
+                known.latest = answer;
             }
         })
     }
 
     /// Writes what is known into the splits' rows, and what follows from it into the stages'.
     pub(crate) fn tell(&self, probes: &[Probe], status: &mut Status) {
-        let known = self.0.lock();
+        let mut known = self.0.lock();
         for probe in probes {
-            let Some(latest) = known.get(&probe.place).and_then(|known| known.latest.clone())
+            let Some(Known { latest: Some(latest), samples, .. }) = known.get_mut(&probe.place)
             else {
                 continue;
             };
@@ -93,10 +98,13 @@ impl Latest {
             };
             let Some(row) = status.splits.iter_mut().find(is_it) else { continue };
             if let Some(position) = &probe.position {
-                row.lag_rows = probe.connector.rows_between(position, &latest);
-                row.is_behind = probe.connector.compare(position, &latest) == PositionOrder::Less;
+                let compare = |a: &Position, b: &Position| probe.connector.compare(a, b);
+                row.lag_rows = probe.connector.rows_between(position, &latest.position);
+                row.lag = samples.lag(Instant::now(), position, compare);
+                row.is_behind = compare(position, &latest.position) == PositionOrder::Less;
             }
-            row.latest = Some(latest.to_string());
+            row.latest = Some(latest.position.to_string());
+            row.reason.clone_from(&latest.remark);
         }
         drop(known);
         for stage in &mut status.stages {
@@ -107,6 +115,7 @@ impl Latest {
                 .collect();
             let lags: Option<Vec<u64>> = splits.iter().map(|split| split.lag_rows).collect();
             stage.lag_rows = lags.filter(|lags| !lags.is_empty()).map(|lags| lags.iter().sum());
+            stage.lag = splits.iter().filter_map(|split| split.lag).max();
             let is_read = matches!(stage.phase.as_str(), "reading" | "sealed");
             stage.stalled = splits
                 .iter()
@@ -150,6 +159,8 @@ mod tests {
             bound: None,
             latest: Some("9".to_owned()),
             lag_rows: Some(4),
+            lag: None,
+            reason: None,
             idle,
             is_behind,
         }

@@ -9,6 +9,9 @@ use super::{Workers, shard_of_hash};
 use crate::delta::Delta;
 use crate::key::hash_rows;
 
+/// What is dealt out costs little a row, so that more of them are needed to pay for the threads.
+const DEALT_ROWS_FACTOR: usize = 8;
+
 /// How the rows of an input are spread over shards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Exchange {
@@ -49,10 +52,10 @@ impl Exchange {
     }
 }
 
-/// Even runs over all the deltas; few rows stay together.
+/// Even runs over all the deltas; where there are not many rows, they stay together.
 fn deal(deltas: &[Delta], workers: Workers) -> Vec<Route> {
     let total = deltas.iter().map(Delta::len).sum::<usize>();
-    if !workers.shares(total) {
+    if !workers.shares(total / DEALT_ROWS_FACTOR) {
         return deltas.iter().map(|_| Route::Whole(0)).collect();
     }
     let shards = workers.count();

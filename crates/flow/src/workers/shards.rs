@@ -38,13 +38,15 @@ impl Shards {
         inputs: &[&[Delta]],
         work: impl Fn(&mut dyn Operator, &[&[Delta]]) -> Result<R, StepError> + Sync,
     ) -> Result<Vec<R>, StepError> {
-        let rows = inputs.iter().copied().flatten().map(Delta::len).sum();
+        let rows = inputs.iter().copied().flatten().map(Delta::len).sum::<usize>();
         self.tally.add(rows);
         let exchanged = inputs.iter().zip(&self.exchanges);
         let workers = self.workers;
         let routes = exchanged.map(|(deltas, exchange)| exchange.routes(deltas, workers));
         let routes = routes.collect::<Vec<Vec<Route>>>();
-        let answers = workers.each(rows, &mut self.each, |shard, operator| {
+        // No thread is started for a shard that has nothing to do.
+        let shared = if is_shared(&routes) { rows } else { 0 };
+        let answers = workers.each(shared, &mut self.each, |shard, operator| {
             let taken = inputs.iter().zip(&routes).map(|(deltas, routes)| {
                 let taken = deltas.iter().zip(routes);
                 taken.filter_map(|(delta, route)| route.pick(delta, shard)).collect::<Vec<_>>()
@@ -58,6 +60,15 @@ impl Shards {
         });
         answers.into_iter().filter_map(Result::transpose).collect()
     }
+}
+
+/// Whether more than one shard takes rows.
+fn is_shared(routes: &[Vec<Route>]) -> bool {
+    let mut taker = None;
+    routes.iter().flatten().any(|route| match route {
+        Route::Whole(shard) => *taker.get_or_insert(*shard) != *shard,
+        Route::Picked(_) | Route::Runs(_) | Route::Everywhere => true,
+    })
 }
 
 impl Operator for Shards {

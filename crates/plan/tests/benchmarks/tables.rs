@@ -130,6 +130,7 @@ pub fn catalog(tables: &[Table]) -> Catalog {
         state: ObjectState::Ready,
         consumers: Vec::new(),
         settings: Settings::default(),
+        created_unix_ms: None,
         failure: None,
     };
     let objects = tables.iter().enumerate().map(object);

@@ -102,6 +102,7 @@ pub fn catalog() -> Catalog {
         state: ObjectState::Ready,
         consumers: Vec::new(),
         settings: Settings::default(),
+        created_unix_ms: None,
         failure: None,
     };
     TABLES

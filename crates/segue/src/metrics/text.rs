@@ -88,6 +88,9 @@ const OF_STAGE: &[OfStage] = &[
     ("segue_stage_lag_rows", "gauge", "Rows that are there and were not read yet.", |s| {
         s.lag_rows.map(double)
     }),
+    ("segue_stage_lag_seconds", "gauge", "For how long it has been known to be behind.", |s| {
+        s.lag.map(|lag| lag.as_secs_f64())
+    }),
     ("segue_stage_error", "gauge", "1 while the stage has an error.", |s| {
         Some(f64::from(u8::from(s.error.is_some())))
     }),
@@ -149,6 +152,9 @@ fn splits(page: &mut Page, status: &Status, name: &impl Fn(ObjectId) -> String) 
     };
     family("segue_split_lag_rows", "Rows of the split that were not read yet.", &|split| {
         split.lag_rows.map(double)
+    });
+    family("segue_split_lag_seconds", "For how long the split has been behind.", &|split| {
+        split.lag.map(|lag| lag.as_secs_f64())
     });
     family("segue_split_idle_seconds", "Since the split moved last.", &|split| {
         split.idle.map(|idle| idle.as_secs_f64())

@@ -245,7 +245,7 @@ fn settings(view: &View<'_>) -> Vec<Row> {
             SettingKind::Internal => ("internal", "string"),
             SettingKind::Boolean => ("user", "bool"),
             SettingKind::Integer => ("user", "integer"),
-            SettingKind::Text => ("user", "string"),
+            SettingKind::Text | SettingKind::Duration => ("user", "string"),
         };
         let name = match known.name {
             "datestyle" => "DateStyle",

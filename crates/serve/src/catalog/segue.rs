@@ -9,7 +9,8 @@ use segue_types::ObjectId;
 use super::View;
 use super::cells::{Cell, Kind, Relation, Row, Source, row};
 use crate::backend::{
-    DeadLetter, Status, WatermarkReached, compatibility_rows, connector_rows, shown_definition,
+    DeadLetter, StageStatus, Status, WatermarkReached, compatibility_rows, connector_rows,
+    shown_definition,
 };
 
 pub(super) const RELATIONS: &[Relation] = &[
@@ -20,12 +21,19 @@ pub(super) const RELATIONS: &[Relation] = &[
             ("kind", Kind::Text),
             ("stages", Kind::Integer),
             ("state", Kind::Text),
+            ("stage", Kind::Text),
+            ("continuity", Kind::Text),
             ("rows", Kind::BigInt),
+            ("bytes", Kind::BigInt),
             ("rows_per_second", Kind::BigInt),
             ("lag_rows", Kind::BigInt),
+            ("lag_ms", Kind::BigInt),
             ("watermark", Kind::Text),
             ("rejected", Kind::BigInt),
+            ("completed_epoch", Kind::BigInt),
+            ("stalled", Kind::Text),
             ("error", Kind::Text),
+            ("created_at", Kind::Timestamptz),
             ("definition", Kind::Text),
         ],
         source: Source::Latest(sources),
@@ -48,6 +56,7 @@ pub(super) const RELATIONS: &[Relation] = &[
             ("rejected", Kind::BigInt),
             ("rows_per_second", Kind::BigInt),
             ("lag_rows", Kind::BigInt),
+            ("lag_ms", Kind::BigInt),
             ("queued_bytes", Kind::BigInt),
             ("completed_epoch", Kind::BigInt),
             ("stalled", Kind::Text),
@@ -67,7 +76,9 @@ pub(super) const RELATIONS: &[Relation] = &[
             ("bound", Kind::Text),
             ("latest", Kind::Text),
             ("lag_rows", Kind::BigInt),
+            ("lag_ms", Kind::BigInt),
             ("idle_ms", Kind::BigInt),
+            ("reason", Kind::Text),
         ],
         source: Source::Latest(splits),
     },
@@ -77,7 +88,14 @@ pub(super) const RELATIONS: &[Relation] = &[
             ("id", Kind::BigInt),
             ("object", Kind::Text),
             ("state", Kind::Text),
+            ("stage", Kind::Text),
+            ("rows", Kind::BigInt),
+            ("percent", Kind::Integer),
+            ("rows_per_second", Kind::BigInt),
+            ("time_left_ms", Kind::BigInt),
+            ("started_at", Kind::Timestamptz),
             ("progress", Kind::Text),
+            ("reason", Kind::Text),
             ("error", Kind::Text),
         ],
         source: Source::Status(jobs),
@@ -169,20 +187,26 @@ fn sources(view: &View<'_>, status: &Status) -> Vec<Row> {
         .map(|object| {
             let definition = shown_definition(object, view.cell.engine().registry());
             let readings = || status.stages.iter().filter(|stage| stage.source == object.id);
-            let lags = readings().filter_map(|stage| stage.lag_rows);
-            let is_told = readings().any(|stage| stage.lag_rows.is_some());
             row![
                 object.name.as_str(),
                 object.relation_kind().to_string(),
                 object.stages().len(),
                 object.state.to_string(),
+                current_stages(&readings().collect::<Vec<_>>()),
+                // The weakest of its handoffs is what the whole has.
+                object.stages().iter().filter_map(|stage| stage.continuity).max().map(shown),
                 readings().map(|stage| stage.rows).sum::<u64>(),
+                readings().map(|stage| stage.bytes).sum::<u64>(),
                 whole(readings().map(|stage| stage.rows_per_second).sum()),
                 // The reading that is furthest behind.
-                is_told.then(|| lags.max().unwrap_or(0)),
+                readings().filter_map(|stage| stage.lag_rows).max(),
+                readings().filter_map(|stage| stage.lag).max().map(millis),
                 watermark(status, object.id),
                 readings().map(|stage| stage.rejected).sum::<u64>(),
+                completed_epoch(object.stages().len(), &readings().collect::<Vec<_>>()),
+                readings().find_map(|stage| stage.stalled.clone()),
                 readings().find_map(|stage| stage.error.clone()),
+                object.created_unix_ms.map(timestamp),
                 definition,
             ]
         })
@@ -199,6 +223,37 @@ fn watermark(status: &Status, source: ObjectId) -> Option<String> {
         }
         WatermarkReached::End => "infinity".to_owned(),
     })
+}
+
+/// The stages that are being read, each once, in their order.
+fn current_stages(readings: &[&StageStatus]) -> Option<String> {
+    let is_current = |stage: &&&StageStatus| !matches!(&*stage.phase, "planned" | "activated");
+    let mut current: Vec<_> =
+        readings.iter().filter(is_current).map(|stage| (stage.index, &*stage.stage)).collect();
+    current.sort_unstable();
+    current.dedup();
+    let names: Vec<&str> = current.into_iter().map(|(_, name)| name).collect();
+    (!names.is_empty()).then(|| names.join(", "))
+}
+
+/// The epoch in which the last of its readings had come to the end of the last stage.
+fn completed_epoch(stages: usize, readings: &[&StageStatus]) -> Option<u64> {
+    let last = readings.iter().filter(|stage| usize::from(stage.index) + 1 == stages);
+    let epochs: Option<Vec<u64>> =
+        last.map(|stage| stage.completed_epoch.map(|epoch| epoch.0)).collect();
+    epochs?.into_iter().max()
+}
+
+fn shown(value: impl std::fmt::Display) -> String {
+    value.to_string()
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn timestamp(unix_ms: i64) -> i64 {
+    unix_ms.saturating_mul(1_000)
 }
 
 /// A rate as a whole number.
@@ -236,6 +291,7 @@ fn stages(view: &View<'_>, status: &Status) -> Vec<Row> {
                     reading.rejected,
                     whole(reading.rows_per_second),
                     reading.lag_rows,
+                    reading.lag.map(millis),
                     reading.queued_bytes,
                     reading.completed_epoch.map(|epoch| epoch.0),
                     reading.stalled.clone(),
@@ -246,7 +302,7 @@ fn stages(view: &View<'_>, status: &Status) -> Vec<Row> {
             if rows.len() == before {
                 let mut row = place;
                 row.extend([Cell::Null, Cell::Null, Cell::from("planned")]);
-                row.extend(std::iter::repeat_n(Cell::Null, 9));
+                row.extend(std::iter::repeat_n(Cell::Null, 10));
                 rows.push(row);
             }
         }
@@ -266,7 +322,9 @@ fn splits(view: &View<'_>, status: &Status) -> Vec<Row> {
             split.bound.clone(),
             split.latest.clone(),
             split.lag_rows,
-            split.idle.map(|idle| u64::try_from(idle.as_millis()).unwrap_or(u64::MAX)),
+            split.lag.map(millis),
+            split.idle.map(millis),
+            split.reason.clone(),
         ]
     };
     status.splits.iter().map(split).collect()
@@ -278,7 +336,14 @@ fn jobs(_view: &View<'_>, status: &Status) -> Vec<Row> {
             job.id.0,
             job.name.as_str(),
             job.state.to_string(),
+            job.stage.clone(),
+            job.rows,
+            job.percent,
+            job.rows_per_second.map(whole),
+            job.time_left.map(millis),
+            job.started_unix_ms.map(timestamp),
             job.progress.as_str(),
+            job.reason.clone(),
             job.error.clone(),
         ]
     };
@@ -289,7 +354,7 @@ fn checkpoints(_view: &View<'_>, status: &Status) -> Vec<Row> {
     let checkpoint = |checkpoint: &crate::backend::CheckpointStatus| {
         row![
             checkpoint.epoch.0,
-            checkpoint.committed_at_unix_ms.saturating_mul(1_000),
+            timestamp(checkpoint.committed_at_unix_ms),
             checkpoint.rows,
             checkpoint.bytes,
             checkpoint.pause_us,
@@ -364,7 +429,7 @@ fn dead_letters(view: &View<'_>, letters: &[DeadLetter]) -> Vec<Row> {
             letter.position.to_string(),
             letter.reason.as_str(),
             String::from_utf8_lossy(&letter.payload).into_owned(),
-            letter.unix_ms.saturating_mul(1_000),
+            timestamp(letter.unix_ms),
         ]
     };
     letters.iter().map(letter).collect()

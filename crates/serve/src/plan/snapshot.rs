@@ -10,7 +10,7 @@ use segue_types::ObjectId;
 
 use super::source::Horizons;
 use super::state::Identity;
-use crate::backend::{Engine, Published, RelationVersion};
+use crate::backend::{Asker, Engine, Published, RelationVersion};
 use crate::session::Running;
 
 /// What one statement reads: a published version, and for DML the version of its target under the write
@@ -53,7 +53,8 @@ pub(crate) struct SnapshotCell {
 impl SnapshotCell {
     pub(crate) fn new(engine: Engine, identity: Identity) -> SnapshotCell {
         let reading = Reading { published: engine.published(), locked: None, returned: None };
-        let horizons = Arc::new(Horizons::new(engine.clone(), None));
+        let horizons =
+            Arc::new(Horizons::new(engine.clone(), Asker::new(identity.settings.patience(), None)));
         SnapshotCell {
             engine,
             identity,
@@ -64,7 +65,9 @@ impl SnapshotCell {
 
     /// A statement is about to run: sources are read up to now.
     pub(crate) fn begin(&self, running: &Running) {
-        let horizons = Horizons::new(self.engine.clone(), Some(running.notices.clone()));
+        let patience = self.identity.settings.patience();
+        let asker = Asker::new(patience, Some(running.notices.clone()));
+        let horizons = Horizons::new(self.engine.clone(), asker);
         *self.horizons.lock() = Arc::new(horizons);
     }
 

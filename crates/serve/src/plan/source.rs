@@ -26,32 +26,26 @@ use futures::stream;
 use parking_lot::Mutex;
 use segue_catalog::Object;
 use segue_types::{ObjectId, UserError};
-use tokio::sync::{OnceCell, mpsc};
+use tokio::sync::OnceCell;
 
 use super::snapshot::SnapshotCell;
-use crate::backend::{Engine, Horizon, SourceScan, Wanted};
+use crate::backend::{Asker, Engine, Horizon, SourceScan, Wanted};
 
 /// The horizons of one statement, and whom it tells what it leaves out.
 pub(crate) struct Horizons {
     engine: Engine,
-    notices: Option<mpsc::Sender<String>>,
+    asker: Asker,
     by_source: Mutex<HashMap<ObjectId, Arc<OnceCell<Horizon>>>>,
 }
 
 impl Horizons {
-    pub(crate) fn new(engine: Engine, notices: Option<mpsc::Sender<String>>) -> Horizons {
-        Horizons { engine, notices, by_source: Mutex::default() }
+    pub(crate) fn new(engine: Engine, asker: Asker) -> Horizons {
+        Horizons { engine, asker, by_source: Mutex::default() }
     }
 
     async fn of(&self, source: ObjectId) -> Result<Horizon, UserError> {
         let cell = Arc::clone(self.by_source.lock().entry(source).or_default());
-        cell.get_or_try_init(|| self.engine.horizon(source)).await.cloned()
-    }
-
-    fn notice(&self, text: String) {
-        if let Some(notices) = &self.notices {
-            drop(notices.try_send(text));
-        }
+        cell.get_or_try_init(|| self.engine.horizon(source, self.asker.clone())).await.cloned()
     }
 }
 
@@ -135,7 +129,8 @@ impl SourceExec {
         if rejected > 0 {
             let name = &self.object.name;
             self.horizons
-                .notice(format!("source \"{name}\": {rejected} malformed records were left out"));
+                .asker
+                .tell(format!("source \"{name}\": {rejected} malformed records were left out"));
         }
     }
 }

@@ -23,6 +23,7 @@ pub(super) async fn execute(
         notices: running.notices.clone(),
         cancel: running.cancel.clone(),
         background_ddl: session.settings.is_on("background_ddl"),
+        patience: session.settings.patience(),
     };
     let engine = session.engine.clone();
     // A task of its own: it must come to its end even if this connection's task does not.

@@ -1,11 +1,13 @@
 //! SHOW SOURCES, STAGES, TABLES, VIEWS, MATERIALIZED VIEWS, JOBS, CREATE ….
 
-use segue_catalog::{Object, RelationKind};
+use std::time::Duration;
+
+use segue_catalog::{Object, RelationKind, StageObject};
 use segue_sql::{ObjectKind, Show, Shown};
 use segue_types::{SqlState, UserError};
 
 use super::show::table;
-use crate::backend::shown_definition;
+use crate::backend::{StageStatus, shown_definition};
 use crate::outcome::Outcome;
 use crate::session::Session;
 
@@ -65,6 +67,20 @@ fn names(session: &Session, show: &Show, kind: RelationKind) -> Outcome {
     table("SHOW", &[("Name", names)])
 }
 
+/// The columns of SHOW STAGES.
+const STAGE_COLUMNS: [&str; 10] = [
+    "Source",
+    "Stage",
+    "Connector",
+    "Boundedness",
+    "Rows",
+    "Continuity",
+    "State",
+    "Read",
+    "Lag",
+    "Behind",
+];
+
 async fn stages(session: &Session, show: &Show) -> Result<Outcome, UserError> {
     let status = session.engine.status_with_latest().await?;
     let reading = session.planner.reading();
@@ -77,51 +93,52 @@ async fn stages(session: &Session, show: &Show) -> Result<Outcome, UserError> {
         None => catalog.iter().collect(),
     };
     objects.sort_by(|a, b| a.name.cmp(&b.name));
-    let mut columns: [Vec<String>; 9] = Default::default();
+    let mut columns = STAGE_COLUMNS.map(|name| (name, Vec::new()));
     for object in objects {
         let stages = object.stages().iter().enumerate();
         for (index, stage) in stages.filter(|(_, stage)| is_wanted(show, &stage.name)) {
-            let readings = || {
-                let of_stage = |reading: &&crate::backend::StageStatus| {
-                    reading.source == object.id && usize::from(reading.index) == index
-                };
-                status.stages.iter().filter(of_stage)
+            let of_stage = |reading: &&StageStatus| {
+                reading.source == object.id && usize::from(reading.index) == index
             };
-            columns[0].push(object.name.clone());
-            columns[1].push(stage.name.clone());
-            columns[2].push(stage.connector.clone());
-            columns[3].push(stage.boundedness.to_string());
-            columns[4].push(stage.semantics.to_string());
-            let continuity = stage.continuity.map(|continuity| continuity.to_string());
-            columns[5].push(continuity.unwrap_or_default());
-            let mut states: Vec<&str> = readings()
-                .map(|r| if r.stalled.is_some() { "stalled" } else { &r.phase })
-                .collect();
-            states.sort_unstable();
-            states.dedup();
-            let states = states.join(", ");
-            columns[6].push(if states.is_empty() { "planned".to_owned() } else { states });
-            columns[7].push(readings().map(|r| r.rows).max().unwrap_or(0).to_string());
-            let lag = readings().filter_map(|r| r.lag_rows).max();
-            columns[8].push(lag.map_or_else(String::new, |lag| lag.to_string()));
+            let readings: Vec<&StageStatus> = status.stages.iter().filter(of_stage).collect();
+            let row = stage_row(&object.name, stage, &readings);
+            columns.iter_mut().zip(row).for_each(|((_, column), cell)| column.push(cell));
         }
     }
-    let [sources, stages, connectors, boundedness, semantics, continuity, states, read, lag] =
-        columns;
-    Ok(table(
-        "SHOW",
-        &[
-            ("Source", sources),
-            ("Stage", stages),
-            ("Connector", connectors),
-            ("Boundedness", boundedness),
-            ("Rows", semantics),
-            ("Continuity", continuity),
-            ("State", states),
-            ("Read", read),
-            ("Lag", lag),
-        ],
-    ))
+    Ok(table("SHOW", &columns))
+}
+
+/// A stage with what all of its readings say.
+fn stage_row(source: &str, stage: &StageObject, readings: &[&StageStatus]) -> [String; 10] {
+    let state = |reading: &&StageStatus| match reading.stalled {
+        Some(_) => "stalled".to_owned(),
+        None => reading.phase.clone(),
+    };
+    let mut states: Vec<String> = readings.iter().map(state).collect();
+    states.sort_unstable();
+    states.dedup();
+    if states.is_empty() {
+        states.push("planned".to_owned());
+    }
+    let lag = readings.iter().filter_map(|reading| reading.lag_rows).max();
+    let behind = readings.iter().filter_map(|reading| reading.lag).max();
+    [
+        source.to_owned(),
+        stage.name.clone(),
+        stage.connector.clone(),
+        stage.boundedness.to_string(),
+        stage.semantics.to_string(),
+        stage.continuity.map_or_else(String::new, |continuity| continuity.to_string()),
+        states.join(", "),
+        readings.iter().map(|reading| reading.rows).max().unwrap_or(0).to_string(),
+        lag.map_or_else(String::new, |lag| lag.to_string()),
+        behind.map_or_else(String::new, seconds),
+    ]
+}
+
+/// A time for people.
+fn seconds(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
 }
 
 async fn jobs(session: &Session) -> Result<Outcome, UserError> {

@@ -144,6 +144,16 @@ impl KafkaClient {
         }
     }
 
+    /// The groups that the broker knows.
+    ///
+    /// # Panics
+    /// If the broker does not answer.
+    pub fn groups(&self) -> Vec<String> {
+        let groups = self.metadata_client().fetch_group_list(None, REQUEST_DEADLINE);
+        let groups = groups.expect("the broker answers");
+        groups.groups().iter().map(|group| group.name().to_owned()).collect()
+    }
+
     /// The offsets of every record that a committed reader sees now, by partition.
     ///
     /// # Panics

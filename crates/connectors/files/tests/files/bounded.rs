@@ -44,7 +44,7 @@ async fn json_lines_of_all_matching_files_are_read_once() {
     let delivered = drain(&*stage, "empty.ndjson", "0", None).await.expect("read");
     assert_eq!((delivered.rows.len(), delivered.positions.len()), (0, 1));
     let split = SplitId::new("b.ndjson");
-    assert_eq!(stage.latest(&split).await, Ok(Some(Position::new("33"))));
+    assert_eq!(stage.latest(&split).await, Ok(Some(Position::new("33").into())));
     assert_eq!(stage.has_data(&split, &Position::new("32")).await, Ok(HasData::Yes));
     assert_eq!(stage.has_data(&split, &Position::new("33")).await, Ok(HasData::No));
 }

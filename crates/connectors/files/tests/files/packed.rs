@@ -52,7 +52,7 @@ async fn what_is_inside_is_read_from_every_position_that_was_delivered() {
         assert_eq!((read.rows, read.positions), (plain.rows.clone(), plain.positions.clone()));
         let split = SplitId::new(name);
         let end = Position::new(content.len().to_string());
-        assert_eq!(stage.latest(&split).await, Ok(Some(end.clone())));
+        assert_eq!(stage.latest(&split).await, Ok(Some(end.clone().into())));
         assert_eq!(stage.has_data(&split, &end).await, Ok(HasData::No));
         let middle = plain.positions[0].as_str();
         let rest = drain(&*stage, name, middle, None).await.expect("read");

@@ -6,10 +6,11 @@ use std::ffi::CString;
 use std::time::Duration;
 
 use rdkafka::bindings as c;
-use rdkafka::consumer::{BaseConsumer, Consumer as _, ConsumerContext};
-use rdkafka::types::{RDKafkaErrorCode, RDKafkaRespErr};
+use rdkafka::consumer::{BaseConsumer, ConsumerContext};
+use rdkafka::types::RDKafkaErrorCode;
 
 use super::Owned;
+use super::admin::{Sending, request, succeeded};
 
 /// What a topic is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,9 +21,6 @@ pub(crate) struct Described {
     pub(crate) partitions: Vec<i32>,
 }
 
-/// How much longer than the request itself its answer may take to reach us.
-const ANSWER_MARGIN: Duration = Duration::from_millis(500);
-
 /// Asks for a topic. Blocks for at most `timeout` and a little.
 pub(crate) fn describe_topic<C: ConsumerContext>(
     consumer: &BaseConsumer<C>,
@@ -30,57 +28,27 @@ pub(crate) fn describe_topic<C: ConsumerContext>(
     timeout: Duration,
 ) -> Result<Described, RDKafkaErrorCode> {
     let name = CString::new(topic).map_err(|_| RDKafkaErrorCode::InvalidTopic)?;
-    let client = consumer.client().native_ptr();
-    // SAFETY: the client lives as long as `consumer`, which outlives this call; the queue is ours.
-    let queue = unsafe { Owned::new(c::rd_kafka_queue_new(client), c::rd_kafka_queue_destroy) }
-        .expect("librdkafka allocates or aborts");
-    ask(client, &name, &queue, timeout);
-    // SAFETY: the queue is alive, and the event it returns is ours.
-    let event = unsafe {
-        let wait = millis(timeout + ANSWER_MARGIN);
-        Owned::new(c::rd_kafka_queue_poll(queue.as_ptr(), wait), c::rd_kafka_event_destroy)
-    }
-    .ok_or(RDKafkaErrorCode::OperationTimedOut)?;
-    answer(&event)
-}
-
-fn ask(
-    client: *mut c::rd_kafka_t,
-    name: &CStr,
-    queue: &Owned<c::rd_kafka_queue_t>,
-    timeout: Duration,
-) {
     let operation = c::rd_kafka_admin_op_t::RD_KAFKA_ADMIN_OP_DESCRIBETOPICS;
-    let mut names = [name.as_ptr()];
-    let mut complaint = [0; 256];
-    // SAFETY: the client is alive; names and complaint outlive the calls that borrow them; librdkafka
-    // copies the names and the options before `rd_kafka_DescribeTopics` returns.
-    unsafe {
-        let options = Owned::new(
-            c::rd_kafka_AdminOptions_new(client, operation),
-            c::rd_kafka_AdminOptions_destroy,
-        )
-        .expect("librdkafka allocates or aborts");
-        c::rd_kafka_AdminOptions_set_request_timeout(
-            options.as_ptr(),
-            millis(timeout),
-            complaint.as_mut_ptr(),
-            complaint.len(),
-        );
-        let topics = Owned::new(
-            c::rd_kafka_TopicCollection_of_topic_names(names.as_mut_ptr(), names.len()),
-            c::rd_kafka_TopicCollection_destroy,
-        )
-        .expect("librdkafka allocates or aborts");
-        c::rd_kafka_DescribeTopics(client, topics.as_ptr(), options.as_ptr(), queue.as_ptr());
-    }
+    let event = request(consumer, operation, timeout, |sending| {
+        let mut names = [name.as_ptr()];
+        // SAFETY: the names outlive the call that copies them.
+        unsafe {
+            let topics = Owned::new(
+                c::rd_kafka_TopicCollection_of_topic_names(names.as_mut_ptr(), names.len()),
+                c::rd_kafka_TopicCollection_destroy,
+            )
+            .expect("librdkafka allocates or aborts");
+            let Sending { client, options, queue } = *sending;
+            c::rd_kafka_DescribeTopics(client, topics.as_ptr(), options, queue);
+        }
+    })?;
+    answer(&event)
 }
 
 fn answer(event: &Owned<c::rd_kafka_event_t>) -> Result<Described, RDKafkaErrorCode> {
     // SAFETY: all that is read below belongs to the event, which outlives this function; the counts that
     // librdkafka writes are the lengths of the arrays it returns with them.
     unsafe {
-        succeeded(c::rd_kafka_event_error(event.as_ptr()))?;
         let result = c::rd_kafka_event_DescribeTopics_result(event.as_ptr());
         if result.is_null() {
             return Err(RDKafkaErrorCode::BadMessage);
@@ -103,15 +71,4 @@ fn answer(event: &Owned<c::rd_kafka_event_t>) -> Result<Described, RDKafkaErrorC
         partitions.sort_unstable();
         Ok(Described { id, partitions })
     }
-}
-
-fn succeeded(error: RDKafkaRespErr) -> Result<(), RDKafkaErrorCode> {
-    match error {
-        RDKafkaRespErr::RD_KAFKA_RESP_ERR_NO_ERROR => Ok(()),
-        error => Err(error.into()),
-    }
-}
-
-fn millis(duration: Duration) -> i32 {
-    i32::try_from(duration.as_millis()).unwrap_or(i32::MAX)
 }
