@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use arrow::datatypes::SchemaRef;
 use segue_flow::{
-    AggregateSpec, Conflict, InputKind, JoinSpec, Node, NullKeys, OperatorSpec, Shown, TopNSpec,
+    AggregateSpec, Conflict, InputKind, JoinSpec, Node, NullKeys, OperatorSpec, PartitionedInput,
+    Shown, TopNSpec,
 };
 
 use super::errors::type_name;
@@ -109,14 +110,7 @@ fn describe(
                 join_text(plan, operator.name(), *left, *right, join)
             )
         }
-        OperatorSpec::Recompute { inputs, what, .. } => {
-            let by = inputs.iter().map(|input| names(&plan.spec.schema_of(input.node), &input.key));
-            let by = by.filter(|key| !key.is_empty()).collect::<Vec<_>>();
-            match by.join("; ").as_str() {
-                "" => format!("Recompute {what}, all of it; state: input and output"),
-                by => format!("Recompute {what} by ({by}); state: input and output"),
-            }
-        }
+        OperatorSpec::Recompute { inputs, what, .. } => recompute_text(plan, inputs, what),
         OperatorSpec::TopN { input, top, .. } => top_text(plan, *input, top),
         OperatorSpec::Constant { rows } => format!("Constant, {} rows", rows.num_rows()),
         OperatorSpec::Unnest { input, lists, .. } => {
@@ -131,6 +125,15 @@ fn describe(
         inputs.truncate(1);
     }
     inputs.into_iter().for_each(|input| describe(plan, input, depth + 1, note, text));
+}
+
+fn recompute_text(plan: &ViewPlan, inputs: &[PartitionedInput], what: &str) -> String {
+    let by = inputs.iter().map(|input| names(&plan.spec.schema_of(input.node), &input.key));
+    let by = by.filter(|key| !key.is_empty()).collect::<Vec<_>>();
+    match by.join("; ").as_str() {
+        "" => format!("Recompute {what}, all of it; state: input and output"),
+        by => format!("Recompute {what} by ({by}); state: input and output"),
+    }
 }
 
 fn time_text(plan: &ViewPlan, operator: &OperatorSpec) -> String {
