@@ -1,4 +1,4 @@
-//! Real clients against the server: psql with what a person types, psycopg with what a program sends.
+//! Real clients against the server: psql with what a person types, psycopg and asyncpg with what a program sends.
 //!
 //! What psql prints is kept in `clients/psql.out`; `UPDATE_CLIENTS=1` writes it anew, to be read before it is kept.
 
@@ -208,8 +208,17 @@ fn python() -> PathBuf {
 
 #[test]
 fn psycopg_finds_everything_as_in_postgresql() {
+    finds_everything("psycopg_client.py");
+}
+
+#[test]
+fn asyncpg_finds_everything_as_in_postgresql() {
+    finds_everything("asyncpg_client.py");
+}
+
+fn finds_everything(program: &str) {
     let segue = segue();
-    let script = repository().join("tests/clients/psycopg_client.py");
+    let script = repository().join("tests/clients").join(program);
     let output = run(
         Command::new(python())
             .arg(script)

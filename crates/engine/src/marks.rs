@@ -90,11 +90,8 @@ impl World {
         let after = self.relations[&id].marks();
         let moved = after.iter().zip(before).filter(|(after, before)| after != before);
         for ((column, mark), _) in moved {
-            for reader in self.readers.get(&id).into_iter().flatten() {
-                let reading = self.relations.get(reader);
-                let Some(reading) = reading.filter(|reading| reading.filling.is_none()) else {
-                    continue;
-                };
+            let readers = self.relations.range(id..).skip(1);
+            for (reader, reading) in readers.filter(|(_, reading)| reading.filling.is_none()) {
                 let told = reading.marks_from(id, *column);
                 let told = told.map(|input| reading.marked(input, *mark));
                 inputs.entry(*reader).or_default().extend(told);
@@ -103,7 +100,8 @@ impl World {
         inputs.retain(|_, rows| !rows.is_empty());
     }
 
-    /// Tells a relation that has just been filled the time, and how far the watermarks of what it reads have come.
+    /// Tells a relation that has just been filled the time, and how far the watermarks of those that it reads have
+    /// come.
     pub(crate) fn tell_marks(&mut self, id: ObjectId) -> Result<(), StepError> {
         let mut marks = self.marks_for(id);
         let relation = self.relations.get_mut(&id).expect("it was just filled");
@@ -142,7 +140,7 @@ impl Relation {
     /// The inputs that take the watermark of a column of `object`.
     fn marks_from(&self, object: ObjectId, column: usize) -> impl Iterator<Item = usize> + '_ {
         let takes = move |feed: &Feed| match feed {
-            Feed::Watermark { object: of, column: at } => *of == object && *at == column,
+            Feed::Watermark { object: of, column: at } => (*of, *at) == (object, column),
             _ => false,
         };
         let feeds = self.feeds.iter().enumerate();

@@ -208,8 +208,8 @@ fn restore_relation(
     Ok(plan)
 }
 
-/// Whether a view had not taken all of what it reads when the server stopped. Its readings of sources begin in the epoch in
-/// which it is filled; one without is ready from that epoch on.
+/// Whether a view had not taken all of what it reads when the server stopped. Its readings of sources begin in the
+/// epoch in which it is filled; one without is ready from that epoch on.
 fn is_unfilled(
     object: &Object,
     relation: &Relation,

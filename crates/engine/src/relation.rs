@@ -188,9 +188,11 @@ impl Relation {
     pub(crate) fn reads(&self) -> impl Iterator<Item = ObjectId> + '_ {
         self.feeds.iter().filter_map(|feed| match feed {
             Feed::Relation { object, .. } => Some(*object),
-            // Whose watermark is told is read as well.
-            Feed::Watermark { .. } => None,
-            Feed::Consumer | Feed::Statements | Feed::Clock | Feed::OwnTimes { .. } => None,
+            Feed::Consumer
+            | Feed::Statements
+            | Feed::Watermark { .. }
+            | Feed::Clock
+            | Feed::OwnTimes { .. } => None,
         })
     }
 

@@ -1,5 +1,5 @@
-//! The delta engine: relations kept up to date from changes. Synchronous, vectorised, without I/O or clock; threads only
-//! share the work within an operator, and never tell in a result.
+//! The delta engine: relations kept up to date from changes. Synchronous, vectorised, without I/O or clock; threads
+//! only share the work within an operator, and never tell in a result.
 //!
 //! Words: a *delta* is rows with signed weights; a *step* is one run over what arrived; a *seal* returns what to
 //! store since the last one; a *version* is an immutable snapshot of a relation.

@@ -1,20 +1,29 @@
 //! Where DataFusion reads SQL otherwise than PostgreSQL: what both the views and the SELECTs put right, in the same
 //! way.
 //!
-//! [`rewrite`] works on the syntax tree, [`Operators`] while expressions get their types, [`Casts`] on the typed plan.
+//! [`rewrite`] works on the syntax tree, [`Operators`] while expressions get their types, [`Shapes`] on the plan before
+//! it is typed, [`Casts`] after.
 //! Invariant: a text becomes a value in one way only, that of `segue_formats`, whether it is inserted, copied, cast
 //! or compared.
 
 mod bytes;
 mod calls;
 mod cast;
+mod concat;
 mod format;
+mod gathered;
+mod general;
+mod items;
 mod jsonb;
+mod lateral;
 mod operators;
 mod parse;
+mod quantified;
+mod regexp;
 mod sessions;
 mod sets;
 mod simple;
+mod subqueries;
 mod syntax;
 mod text;
 mod value_error;
@@ -25,11 +34,16 @@ mod zone;
 
 use std::sync::Arc;
 
+use datafusion::common::Result;
+use datafusion::common::config::ConfigOptions;
 use datafusion::functions::math::signum;
-use datafusion::logical_expr::ScalarUDF;
+use datafusion::logical_expr::{LogicalPlan, ScalarUDF};
+use datafusion::optimizer::AnalyzerRule;
 use segue_types::SqlType;
 
+pub use crate::delta::sum_of_reals;
 pub use cast::Casts;
+pub use gathered::aggregates;
 pub use operators::Operators;
 pub use syntax::rewrite;
 pub use value_error::value_error;
@@ -37,6 +51,8 @@ pub use value_error::value_error;
 /// The functions that the rewritten queries call, and those that DataFusion calls otherwise or not at all.
 pub fn functions() -> Vec<Arc<ScalarUDF>> {
     let ours = bytes::functions().into_iter().chain(jsonb::functions());
+    let ours = ours.chain(items::functions()).chain(regexp::functions());
+    let ours = ours.chain(quantified::functions()).chain(concat::functions());
     let mut functions = vec![
         Arc::new(cast::function(SqlType::Uuid)),
         Arc::new(cast::function(SqlType::Jsonb)),
@@ -47,4 +63,25 @@ pub fn functions() -> Vec<Arc<ScalarUDF>> {
     ];
     functions.extend(ours.map(Arc::new));
     functions
+}
+
+/// What has to be put into another form before DataFusion types it.
+#[derive(Debug)]
+pub struct Shapes;
+
+impl Shapes {
+    /// The plan in a form that DataFusion can answer.
+    pub fn rewrite(plan: LogicalPlan) -> Result<LogicalPlan> {
+        subqueries::rewrite(lateral::rewrite(plan)?)
+    }
+}
+
+impl AnalyzerRule for Shapes {
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        Shapes::rewrite(plan)
+    }
+
+    fn name(&self) -> &str {
+        "postgresql_shapes"
+    }
 }

@@ -12,7 +12,7 @@ use parking_lot::RwLock;
 use segue_types::{SqlState, UserError, nearest};
 
 use crate::backend::Patience;
-use crate::encode::{Style, Zone};
+use crate::encode::{Forms, Style, Zone};
 
 /// The PostgreSQL version that clients are told: psql and drivers choose their queries by it.
 pub(crate) const SERVER_VERSION: &str = "15.0";
@@ -81,6 +81,12 @@ pub(crate) const KNOWN: &[Known] = &[
     known("timezone", "UTC", Kind::Text, "Time zone in which timestamptz is printed."),
     known("transaction_isolation", "read committed", Kind::Text, "Accepted, no effect."),
     known("transaction_read_only", "off", Kind::Boolean, "Accepted, no effect."),
+    known(
+        "value_forms",
+        "auto",
+        Kind::Text,
+        "Text forms: postgresql, risingwave, or by rw_ settings.",
+    ),
 ];
 
 /// RisingWave's session settings that carry none of its prefixes.
@@ -194,7 +200,20 @@ impl Settings {
     /// How values are printed.
     pub(crate) fn style(&self) -> Style {
         let zone = self.get("timezone").ok().and_then(|name| Zone::parse(&name));
-        Style { zone: zone.unwrap_or_default() }
+        Style { zone: zone.unwrap_or_default(), forms: self.forms() }
+    }
+
+    /// Who makes a setting that only RisingWave has reads values as RisingWave writes them.
+    fn forms(&self) -> Forms {
+        let is_risingwave = match self.get("value_forms").as_deref() {
+            Ok("risingwave") => true,
+            Ok("postgresql") => false,
+            _ => {
+                let set = self.0.read();
+                set.keys().any(|name| name.starts_with("rw_") || FLUSHES.contains(&name.as_str()))
+            }
+        };
+        if is_risingwave { Forms::RisingWave } else { Forms::PostgreSql }
     }
 
     /// `statement_timeout`; `None` when there is none.
@@ -264,6 +283,10 @@ fn checked(known: &Known, value: &str) -> Result<String, UserError> {
             }
         }
         ("datestyle", _) => Ok("ISO, MDY".to_owned()),
+        ("value_forms", _) => match value.to_ascii_lowercase().as_str() {
+            forms @ ("auto" | "postgresql" | "risingwave") => Ok(forms.to_owned()),
+            _ => Err(invalid().with_hint("Give auto, postgresql or risingwave.")),
+        },
         _ => Ok(value.to_owned()),
     }
 }

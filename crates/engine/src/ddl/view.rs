@@ -247,9 +247,9 @@ pub(crate) fn feeds(object: &Object, plan: &ViewPlan) -> Vec<Feed> {
     plan.inputs.iter().enumerate().map(feed).chain(plan.marks.iter().map(mark)).collect()
 }
 
-/// Goes on with a view whose creation was under way when the server stopped. One that was not filled is filled anew; else
-/// its consumers read on from where they were. What they have to reach is asked again, for as long as the systems are
-/// away.
+/// Goes on with a view whose creation was under way when the server stopped. One that was not filled is filled anew;
+/// else its consumers read on from where they were. What they have to reach is asked again, for as long as the
+/// systems are away.
 pub(super) async fn resume(engine: Engine, object: Arc<Object>) -> Result<(), UserError> {
     let id = object.id;
     engine.inbox().run(move |world| world.jobs.set_phase(id, Phase::Asking));

@@ -1,8 +1,10 @@
 //! A plan as text: the operators from the result down, each with what it keeps.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
+use datafusion::physical_expr::PhysicalExpr;
 use segue_flow::{
     AggregateSpec, Conflict, InputKind, JoinSpec, Node, NullKeys, OperatorSpec, PartitionedInput,
     Shown, TopNSpec,
@@ -72,20 +74,24 @@ fn describe(
         Node::Operator(place) => place,
     };
     let operator = &plan.spec.operators[place];
-    let content = match operator {
-        OperatorSpec::Project { expressions, schema, .. } => {
-            let items = expressions.iter().zip(schema.fields()).map(|(expression, field)| {
-                let expression = expression.to_string();
-                let plain =
-                    expression.rsplit_once('@').is_some_and(|(name, _)| name == field.name());
-                if plain {
-                    field.name().clone()
-                } else {
-                    format!("{expression} AS {}", field.name())
-                }
-            });
-            format!("Project {}", items.collect::<Vec<_>>().join(", "))
-        }
+    let content = if is_of_time(operator) || is_of_watermarks(operator) {
+        time_text(plan, operator)
+    } else {
+        operator_text(plan, operator)
+    };
+    line(text, depth, &noted(content, note(Place::Operator(place))));
+    let mut inputs = operator.inputs();
+    if is_of_time(operator) {
+        // How its marks come about is said by the columns' names.
+        inputs.truncate(1);
+    }
+    inputs.into_iter().for_each(|input| describe(plan, input, depth + 1, note, text));
+}
+
+/// An operator that knows nothing of time.
+fn operator_text(plan: &ViewPlan, operator: &OperatorSpec) -> String {
+    match operator {
+        OperatorSpec::Project { expressions, schema, .. } => project_text(expressions, schema),
         OperatorSpec::Filter { predicate, .. } => format!("Filter {predicate}"),
         OperatorSpec::UnionAll { inputs, .. } if inputs.is_empty() => "Empty".to_owned(),
         OperatorSpec::UnionAll { .. } => "UnionAll".to_owned(),
@@ -116,26 +122,11 @@ fn describe(
         OperatorSpec::Unnest { input, lists, .. } => {
             format!("Unnest {}", names(&plan.spec.schema_of(*input), lists))
         }
-        of_time => time_text(plan, of_time),
-    };
-    line(text, depth, &noted(content, note(Place::Operator(place))));
-    let mut inputs = operator.inputs();
-    if is_of_time(operator) {
-        // How its marks come about is said by the columns' names.
-        inputs.truncate(1);
-    }
-    inputs.into_iter().for_each(|input| describe(plan, input, depth + 1, note, text));
-}
-
-fn recompute_text(plan: &ViewPlan, inputs: &[PartitionedInput], what: &str) -> String {
-    let by = inputs.iter().map(|input| names(&plan.spec.schema_of(input.node), &input.key));
-    let by = by.filter(|key| !key.is_empty()).collect::<Vec<_>>();
-    match by.join("; ").as_str() {
-        "" => format!("Recompute {what}, all of it; state: input and output"),
-        by => format!("Recompute {what} by ({by}); state: input and output"),
+        _ => unreachable!("those of time are told apart before"),
     }
 }
 
+/// An operator that follows a watermark, or the clock.
 fn time_text(plan: &ViewPlan, operator: &OperatorSpec) -> String {
     match operator {
         OperatorSpec::WindowedAggregate { input, keys, aggregates, window, .. } => {
@@ -159,8 +150,30 @@ fn time_text(plan: &ViewPlan, operator: &OperatorSpec) -> String {
                 Shown::Until => format!("Temporal until {name}; state: rows that will go"),
             }
         }
-        _ => unreachable!("the others know nothing of time"),
+        _ => unreachable!("only those of time are asked for"),
     }
+}
+
+fn project_text(expressions: &[Arc<dyn PhysicalExpr>], schema: &SchemaRef) -> String {
+    let items = expressions.iter().zip(schema.fields()).map(|(expression, field)| {
+        let expression = expression.to_string();
+        let plain = expression.rsplit_once('@').is_some_and(|(name, _)| name == field.name());
+        if plain { field.name().clone() } else { format!("{expression} AS {}", field.name()) }
+    });
+    format!("Project {}", items.collect::<Vec<_>>().join(", "))
+}
+
+fn recompute_text(plan: &ViewPlan, inputs: &[PartitionedInput], what: &str) -> String {
+    let by = inputs.iter().map(|input| names(&plan.spec.schema_of(input.node), &input.key));
+    let by = by.filter(|key| !key.is_empty()).collect::<Vec<_>>();
+    match by.join("; ").as_str() {
+        "" => format!("Recompute {what}, all of it; state: input and output"),
+        by => format!("Recompute {what} by ({by}); state: input and output"),
+    }
+}
+
+fn is_of_watermarks(operator: &OperatorSpec) -> bool {
+    matches!(operator, OperatorSpec::Watermark { .. } | OperatorSpec::LeastWatermark { .. })
 }
 
 fn is_of_time(operator: &OperatorSpec) -> bool {

@@ -28,6 +28,13 @@ pub(super) fn aggregate(name: &str) -> Option<Arc<AggregateUDF>> {
     TYPED.iter().find(|function| function.name() == name).cloned()
 }
 
+/// The sum of reals, which DataFusion does not add: of doubles, as a real.
+pub fn sum_of_reals(args: &AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+    let signature = Signature::user_defined(Volatility::Immutable);
+    let typed = Typed { function: AggregateFunction::Sum, inner: sum_udaf(), signature };
+    typed.accumulate(args, |inner, args| inner.create_sliding_accumulator(args))
+}
+
 fn typed(function: AggregateFunction, inner: Arc<AggregateUDF>) -> AggregateUDF {
     let signature = Signature::user_defined(Volatility::Immutable);
     AggregateUDF::new_from_impl(Typed { function, inner, signature })
@@ -100,6 +107,8 @@ impl Typed {
                 let digits = AVERAGE_DIGITS.cast_signed();
                 DataType::Decimal128(precision - AVERAGE_DIGITS, (scale - digits).max(0))
             }
+            // DataFusion adds doubles alone.
+            (AggregateFunction::Sum, DataType::Float32) => DataType::Float64,
             (_, other) => other.clone(),
         };
         let inner_result = self.inner.return_type(std::slice::from_ref(&argument))?;

@@ -34,6 +34,7 @@ use segue_types::{ObjectId, SqlState, UserError};
 use sqlparser::ast::{Distinct, Query, SetExpr, Statement};
 
 pub use explain::{Place, explain, explain_with};
+pub use functions::sum_of_reals;
 pub(crate) use row::row_expression;
 
 use provider::CatalogProvider;

@@ -33,7 +33,7 @@ use datafusion::optimizer::{Analyzer, Optimizer, OptimizerContext, OptimizerRule
 
 use super::fragment::STATE;
 use super::one_row;
-use crate::dialect::Casts;
+use crate::dialect::{Casts, Shapes};
 
 static OPTIONS: LazyLock<Arc<ConfigOptions>> = LazyLock::new(|| {
     let mut options = ConfigOptions::default();
@@ -45,6 +45,7 @@ static OPTIONS: LazyLock<Arc<ConfigOptions>> = LazyLock::new(|| {
 /// Types made explicit by casts.
 pub(super) fn analyze(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut analyzer = Analyzer::new();
+    analyzer.rules.insert(0, Arc::new(Shapes));
     analyzer.rules.push(Arc::new(Casts));
     analyzer.execute_and_check(plan, &OPTIONS, |_, _| {})
 }
@@ -73,7 +74,7 @@ pub(super) fn optimize(plan: LogicalPlan) -> Result<LogicalPlan> {
     ];
     let context = OptimizerContext::new_with_config_options(Arc::clone(&OPTIONS))
         .without_query_execution_start_time();
-    let plan = one_row::rewrite(first_rows(plan)?)?;
+    let plan = one_row::rewrite(first_rows(Shapes::rewrite(plan)?)?)?;
     Optimizer::with_rules(rules).optimize(analyze(plan)?, &context, |_, _| {})
 }
 

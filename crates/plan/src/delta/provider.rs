@@ -42,6 +42,9 @@ pub(super) fn register_functions(state: &mut SessionState) {
     for function in dialect::functions() {
         state.register_udf(function).expect("the registry takes every function");
     }
+    for function in dialect::aggregates() {
+        state.register_udaf(function).expect("the registry takes every function");
+    }
 }
 
 /// One planning over one catalog; remembers which objects were named.
@@ -228,7 +231,6 @@ impl ContextProvider for CatalogProvider<'_> {
     }
 
     fn get_aggregate_meta(&self, name: &str) -> Option<Arc<AggregateUDF>> {
-        let name = if name == "every" { "bool_and" } else { name };
         functions::aggregate(name).or_else(|| BUILT_IN.aggregate_functions().get(name).cloned())
     }
 

@@ -3,9 +3,9 @@
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
 use segue_types::UserError;
+use sqlparser::ast::{Query, SetExpr};
 
 use super::clock;
-use sqlparser::ast::{Query, SetExpr, SetOperator, SetQuantifier};
 
 const TIME_FUNCTIONS: &[&str] =
     &["now", "current_timestamp", "current_date", "current_time", "today", "localtimestamp"];
@@ -35,12 +35,7 @@ fn body(body: &SetExpr) -> Result<(), UserError> {
     match body {
         SetExpr::Select(_) | SetExpr::Values(_) => Ok(()),
         SetExpr::Query(query) => self::query(query),
-        SetExpr::SetOperation { op, set_quantifier, left, right } => {
-            let all = matches!(set_quantifier, SetQuantifier::All | SetQuantifier::AllByName);
-            if all && *op != SetOperator::Union {
-                let what = format!("{op} ALL");
-                return Err(refusal(&what, "Leave ALL out, or count the rows with GROUP BY."));
-            }
+        SetExpr::SetOperation { left, right, .. } => {
             self::body(left)?;
             self::body(right)
         }

@@ -18,7 +18,8 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
     ]);
     let (bytes, text) = (DataType::Binary, DataType::Utf8);
     vec![
-        simple::of_type("octet_length", either, &SqlType::Integer, octet_length),
+        simple::of_type("octet_length", either.clone(), &SqlType::Integer, octet_length),
+        simple::of_type("length", either, &SqlType::Integer, length),
         simple::function("convert_from", &[bytes.clone(), text.clone()], text.clone(), from_utf8),
         simple::function("convert_to", &[text.clone(), text.clone()], bytes, to_utf8),
         simple::function("quote_literal", std::slice::from_ref(&text), text.clone(), quote_literal),
@@ -35,6 +36,14 @@ fn octet_length(columns: &[ArrayRef]) -> Result<ArrayRef> {
         }
     };
     Ok(Arc::new(lengths))
+}
+
+/// Bytes of bytea, characters of text.
+fn length(columns: &[ArrayRef]) -> Result<ArrayRef> {
+    let DataType::Utf8 = columns[0].data_type() else { return octet_length(columns) };
+    let texts = columns[0].as_string::<i32>().iter();
+    let length = |text: &str| i32::try_from(text.chars().count()).unwrap_or(i32::MAX);
+    Ok(Arc::new(texts.map(|text| text.map(length)).collect::<Int32Array>()))
 }
 
 fn check_encoding(name: Option<&str>) -> Result<()> {

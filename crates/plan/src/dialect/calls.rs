@@ -1,9 +1,10 @@
 //! Operators and functions that DataFusion does not have, or has under another name, as calls of those that it has.
 
 use sqlparser::ast::{
-    AccessExpr, ArrayElemTypeDef, BinaryOperator, DataType, Expr, Function, FunctionArg,
-    FunctionArgExpr, FunctionArguments, Ident, SetExpr, Subscript, TableFactor, TimezoneInfo,
-    UnaryOperator, Value,
+    AccessExpr, ArrayElemTypeDef, BinaryOperator, DataType, DuplicateTreatment, Expr, Function,
+    FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments, GroupByExpr, Ident,
+    OrderBy, OrderByExpr, OrderByKind, OrderByOptions, Query, SelectItem, SetExpr, Subscript,
+    TableFactor, TimezoneInfo, UnaryOperator, Value,
 };
 
 use super::syntax::{call, cast_to, query};
@@ -12,6 +13,22 @@ use super::syntax::{call, cast_to, query};
 pub(super) fn operator(expr: &Expr) -> Option<Expr> {
     match expr {
         Expr::UnaryOp { op, expr } => unary(*op, expr),
+        Expr::InSubquery { expr, subquery, negated: false } => match expr.as_ref() {
+            Expr::Tuple(values) => row_in(values, subquery),
+            _ => None,
+        },
+        Expr::Like { any: true, negated, expr, pattern, escape_char: None } => {
+            let name = if *negated { "any not like" } else { "any like" };
+            Some(call(name, vec![expr.as_ref().clone(), pattern.as_ref().clone()]))
+        }
+        Expr::ILike { any: true, negated, expr, pattern, escape_char: None } => {
+            let name = if *negated { "any not ilike" } else { "any ilike" };
+            Some(call(name, vec![expr.as_ref().clone(), pattern.as_ref().clone()]))
+        }
+        Expr::AnyOp { left, compare_op, right, .. } => {
+            super::quantified::any(left, compare_op, right)
+        }
+        Expr::AllOp { left, compare_op, right } => super::quantified::all(left, compare_op, right),
         Expr::BinaryOp { left, op, right } => {
             let (left, right) = (left.as_ref().clone(), right.as_ref().clone());
             binary(op, left, right)
@@ -35,6 +52,16 @@ pub(super) fn operator(expr: &Expr) -> Option<Expr> {
         }
         _ => None,
     }
+}
+
+/// `(a, b) IN (query)` is the question whether a row of the query has these values.
+fn row_in(values: &[Expr], query: &Query) -> Option<Expr> {
+    let names = (0..values.len()).map(|place| format!("\"in {place}\"")).collect::<Vec<_>>();
+    let equal = names.iter().zip(values).map(|(name, value)| format!("{name} = ({value})"));
+    let equal = equal.collect::<Vec<_>>().join(" AND ");
+    let text = format!("SELECT 1 FROM ({query}) AS \"in\" ({}) WHERE {equal}", names.join(", "));
+    let subquery = segue_sql::parse_query(&text).ok()?.tree;
+    Some(Expr::Exists { subquery, negated: false })
 }
 
 fn is_text(expr: &Expr) -> bool {
@@ -69,11 +96,21 @@ fn binary(op: &BinaryOperator, left: Expr, right: Expr) -> Option<Expr> {
         BinaryOperator::HashArrow => "jsonb_get_path",
         BinaryOperator::HashLongArrow => "jsonb_get_path_text",
         BinaryOperator::Question => "jsonb_exists",
+        BinaryOperator::QuestionPipe => "jsonb_exists_any",
+        BinaryOperator::QuestionAnd => "jsonb_exists_all",
+        BinaryOperator::HashMinus => "jsonb_delete_path",
         BinaryOperator::PGStartsWith => "starts_with",
         BinaryOperator::PGOverlap => "array_has_any",
         _ => return None,
     };
-    let is_path = matches!(op, BinaryOperator::HashArrow | BinaryOperator::HashLongArrow);
+    let is_path = matches!(
+        op,
+        BinaryOperator::HashArrow
+            | BinaryOperator::HashLongArrow
+            | BinaryOperator::HashMinus
+            | BinaryOperator::QuestionPipe
+            | BinaryOperator::QuestionAnd
+    );
     let right = if is_path {
         let texts = ArrayElemTypeDef::SquareBracket(Box::new(DataType::Text), None);
         cast_to(right, DataType::Array(texts))
@@ -83,13 +120,56 @@ fn binary(op: &BinaryOperator, left: Expr, right: Expr) -> Option<Expr> {
     Some(call(name, vec![left, right]))
 }
 
+/// The one column of a plain query gathered where it stands, so that a query around it is seen.
+fn gather(query: &mut Query) -> Option<()> {
+    if query.with.is_some() || query.limit_clause.is_some() || query.fetch.is_some() {
+        return None;
+    }
+    let SetExpr::Select(select) = query.body.as_mut() else { return None };
+    let is_plain = select.distinct.is_none()
+        && select.having.is_none()
+        && matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if keys.is_empty());
+    let [SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. }] =
+        select.projection.as_slice()
+    else {
+        return None;
+    };
+    // A call may be an aggregate or a set, and then there is more to do.
+    if !is_plain || !matches!(value, Expr::Identifier(_) | Expr::CompoundIdentifier(_)) {
+        return None;
+    }
+    let mut gathered = call("array_agg", vec![value.clone()]);
+    match &query.order_by {
+        None => {}
+        Some(OrderBy { kind: OrderByKind::Expressions(order), .. }) => {
+            if order.iter().any(|by| matches!(by.expr, Expr::Value(_))) {
+                return None;
+            }
+            if let Expr::Function(function) = &mut gathered
+                && let FunctionArguments::List(list) = &mut function.args
+            {
+                list.clauses.push(FunctionArgumentClause::OrderBy(order.clone()));
+            }
+        }
+        Some(_) => return None,
+    }
+    select.projection = vec![SelectItem::UnnamedExpr(gathered)];
+    query.order_by = None;
+    Some(())
+}
+
 /// DataFusion's name of a function that is there under another one.
 const NAMES: &[(&str, &str)] = &[
+    ("array_contains", "array_has_all"),
     ("approx_count_distinct", "approx_distinct"),
     ("ceiling", "ceil"),
+    ("every", "bool_and"),
     ("gen_random_uuid", "uuid"),
     ("jsonb_extract_path", "jsonb_path"),
     ("jsonb_extract_path_text", "jsonb_path_text"),
+    ("json_agg", "jsonb_agg"),
+    ("json_object_agg", "jsonb_object_agg"),
+    ("variance", "var_samp"),
 ];
 
 /// What a call stands for.
@@ -99,6 +179,9 @@ pub(super) fn function(function: &Function) -> Option<Expr> {
         return (name == "array").then(|| array_of((**rows).clone()));
     }
     let arguments = arguments(function)?;
+    if let Some(ordered) = distinct_in_order(function, &name, &arguments) {
+        return Some(ordered);
+    }
     match (name.as_str(), arguments.as_slice()) {
         ("to_timestamp", [text, pattern]) => {
             Some(call(super::parse::TO_TIMESTAMP, vec![text.clone(), pattern.clone()]))
@@ -106,6 +189,30 @@ pub(super) fn function(function: &Function) -> Option<Expr> {
         ("to_date", [text, pattern]) => {
             let moment = call(super::parse::TO_TIMESTAMP, vec![text.clone(), pattern.clone()]);
             Some(cast_to(moment, DataType::Date))
+        }
+        ("arg_max" | "arg_min", [value, by]) => Some(at_extreme(function, &name, value, by)),
+        ("timezone", [zone, moment]) => {
+            Some(call(super::zone::AT_TIME_ZONE, vec![moment.clone(), zone.clone()]))
+        }
+        ("array_cat" | "array_append" | "array_prepend", [_, _]) => {
+            Some(call(super::concat::CONCAT, arguments))
+        }
+        // PostgreSQL has no length for a list of nothing.
+        ("array_length", [_, _]) => {
+            let length = Expr::Function(function.clone());
+            Some(call("nullif", vec![length, Expr::value(Value::Number("0".to_owned(), false))]))
+        }
+        ("div", [dividend, divisor]) => {
+            let numeric = |expr: &Expr| {
+                let none = sqlparser::ast::ExactNumberInfo::None;
+                Box::new(cast_to(expr.clone(), DataType::Numeric(none)))
+            };
+            let quotient = Expr::BinaryOp {
+                left: numeric(dividend),
+                op: BinaryOperator::Divide,
+                right: numeric(divisor),
+            };
+            Some(call("trunc", vec![quotient]))
         }
         ("date_trunc", [unit, moment, zone]) => {
             let local = call(super::zone::AT_TIME_ZONE, vec![moment.clone(), zone.clone()]);
@@ -121,6 +228,38 @@ pub(super) fn function(function: &Function) -> Option<Expr> {
     }
 }
 
+/// `arg_max(v, by)` is the first value in the order of what it is the maximum of.
+fn at_extreme(function: &Function, name: &str, value: &Expr, by: &Expr) -> Expr {
+    let asc = name == "arg_min";
+    let options = OrderByOptions { asc: Some(asc), nulls_first: Some(false) };
+    let by = OrderByExpr { expr: by.clone(), options, with_fill: None };
+    let mut first = function.clone();
+    first.name = vec![Ident::new("first_value")].into();
+    if let FunctionArguments::List(list) = &mut first.args {
+        list.args = vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(value.clone()))];
+        list.clauses.push(FunctionArgumentClause::OrderBy(vec![by]));
+    }
+    Expr::Function(first)
+}
+
+/// PostgreSQL finds distinct values by sorting them, and so gathers them in order.
+fn distinct_in_order(function: &Function, name: &str, arguments: &[Expr]) -> Option<Expr> {
+    if !matches!(name, "array_agg" | "string_agg" | "jsonb_agg") || function.over.is_some() {
+        return None;
+    }
+    let FunctionArguments::List(list) = &function.args else { return None };
+    if list.duplicate_treatment != Some(DuplicateTreatment::Distinct) || !list.clauses.is_empty() {
+        return None;
+    }
+    let options = OrderByOptions { asc: None, nulls_first: None };
+    let by = OrderByExpr { expr: arguments.first()?.clone(), options, with_fill: None };
+    let mut ordered = function.clone();
+    if let FunctionArguments::List(list) = &mut ordered.args {
+        list.clauses.push(FunctionArgumentClause::OrderBy(vec![by]));
+    }
+    Some(Expr::Function(ordered))
+}
+
 /// The plain arguments of a call; `None` when it has any others.
 pub(super) fn arguments(function: &Function) -> Option<Vec<Expr>> {
     let FunctionArguments::List(list) = &function.args else { return None };
@@ -132,7 +271,10 @@ pub(super) fn arguments(function: &Function) -> Option<Vec<Expr>> {
 }
 
 /// `ARRAY(query)` gathers the one column of the query, in its order.
-fn array_of(rows: sqlparser::ast::Query) -> Expr {
+fn array_of(mut rows: Query) -> Expr {
+    if gather(&mut rows).is_some() {
+        return Expr::Subquery(Box::new(rows));
+    }
     let mut gathered = query("SELECT array_agg(e) FROM t AS r(e)");
     if let SetExpr::Select(select) = gathered.body.as_mut()
         && let [from] = select.from.as_mut_slice()

@@ -78,8 +78,13 @@ fn is_ours(from: &DataType, to: &SqlType) -> bool {
     match from {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => *to != SqlType::Text,
         DataType::Float32 | DataType::Float64 => is_whole(to) || *to == SqlType::Text,
-        DataType::Timestamp(..) | DataType::Time64(_) => *to == SqlType::Text,
-        DataType::Decimal128(..) => is_whole(to),
+        DataType::Timestamp(..)
+        | DataType::Time64(_)
+        | DataType::Interval(_)
+        | DataType::Binary
+        | DataType::List(_)
+        | DataType::Struct(_) => *to == SqlType::Text,
+        DataType::Decimal128(..) => is_whole(to) || *to == SqlType::Text,
         DataType::Int64 => matches!(to, SqlType::Integer | SqlType::SmallInt),
         DataType::Int32 => *to == SqlType::SmallInt,
         _ => false,

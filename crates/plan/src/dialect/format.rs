@@ -117,6 +117,9 @@ const PATTERNS: &[(&str, Print)] = &[
     ("pm", |t| noon(t).to_owned()),
     ("IYYY", |t| format!("{:04}", t.iso_week().year())),
     ("IW", |t| format!("{:02}", t.iso_week().week())),
+    // What is shown is in UTC.
+    ("TZH", |_| "+00".to_owned()),
+    ("TZM", |_| "00".to_owned()),
     ("Q", |t| ((t.month() - 1) / 3 + 1).to_string()),
 ];
 

@@ -1,5 +1,9 @@
 //! Operators that DataFusion types or computes otherwise: date ± interval is a timestamp, intervals can be multiplied,
-//! division of fractions by zero is an error, and so is a constant that overflows.
+//! division of fractions by zero is an error, and so is a constant that overflows; numerics are divided to 16 digits;
+//! `||`, `-`, `@>` and `<@` of jsonb.
+
+mod jsonb;
+mod numeric;
 
 use std::sync::Arc;
 
@@ -37,6 +41,12 @@ impl ExprPlanner for Operators {
             return Ok(PlannerResult::Original(expr));
         };
         check_constant(&expr)?;
+        if let Some(call) = jsonb::call(&expr, schema) {
+            return Ok(PlannerResult::Planned(call));
+        }
+        if expr.op == BinaryOperator::StringConcat && (is_list(&left) || is_list(&right)) {
+            return Ok(PlannerResult::Planned(super::concat::of(expr.left, expr.right)));
+        }
         Ok(match (&expr.op, &left, &right) {
             (
                 BinaryOperator::Plus | BinaryOperator::Minus,
@@ -64,6 +74,13 @@ impl ExprPlanner for Operators {
                     && (is_float(dividend) || is_float(divisor)) =>
             {
                 PlannerResult::Planned(call(Arithmetic::Quotient, expr.left, expr.right))
+            }
+            (BinaryOperator::Divide, dividend, divisor)
+                if is_number(dividend)
+                    && is_number(divisor)
+                    && (is_decimal(dividend) || is_decimal(divisor)) =>
+            {
+                PlannerResult::Planned(numeric::quotient(expr.left, expr.right))
             }
             _ => PlannerResult::Original(expr),
         })
@@ -96,8 +113,16 @@ fn is_float(ty: &DataType) -> bool {
     matches!(ty, DataType::Float32 | DataType::Float64)
 }
 
+fn is_list(ty: &DataType) -> bool {
+    matches!(ty, DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..))
+}
+
+fn is_decimal(ty: &DataType) -> bool {
+    matches!(ty, DataType::Decimal128(..))
+}
+
 fn is_number(ty: &DataType) -> bool {
-    is_float(ty) || ty.is_integer() || matches!(ty, DataType::Decimal128(..))
+    is_float(ty) || ty.is_integer() || is_decimal(ty)
 }
 
 /// DataFusion folds constants with wrapping arithmetic.

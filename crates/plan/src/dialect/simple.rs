@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, FieldRef};
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::Result;
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     TypeSignature, Volatility,
@@ -98,7 +98,7 @@ impl ScalarUDFImpl for Simple {
             arguments.args.iter().map(|value| value.to_array(rows)).collect::<Result<_>>()?;
         let result = (self.body)(&columns)?;
         if scalar {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?));
+            return super::general::scalar(&result);
         }
         Ok(ColumnarValue::Array(result))
     }

@@ -47,7 +47,14 @@ fn expression(expr: &mut Expr) {
         Expr::Function(function) => {
             remainder(function).or_else(|| super::calls::function(function))
         }
-        Expr::CompoundFieldAccess { access_chain, .. } => {
+        // DataFusion plans a literal without what stands around it, which a LATERAL refers to.
+        Expr::Array(array) if !array.elem.is_empty() => {
+            Some(call("make_array", std::mem::take(&mut array.elem)))
+        }
+        Expr::CompoundFieldAccess { root, access_chain } => {
+            if let [AccessExpr::Subscript(slice)] = access_chain.as_mut_slice() {
+                bounded(root, slice);
+            }
             access_chain.iter_mut().for_each(member);
             None
         }
@@ -75,6 +82,18 @@ fn cast(expr: &Expr, to: &DataType) -> Option<Expr> {
             Some(call(&format!("cast_to_{ty}"), vec![expr.clone()]))
         }
         _ => None,
+    }
+}
+
+/// A slice without bounds is of all items: `l[2:]` is `l[2:cardinality(l)]`.
+fn bounded(root: &Expr, subscript: &mut Subscript) {
+    let Subscript::Slice { lower_bound, upper_bound, .. } = subscript else { return };
+    if lower_bound.is_none() {
+        *lower_bound = Some(Expr::value(Value::Number("1".to_owned(), false)));
+    }
+    if upper_bound.is_none() {
+        let all = call("cardinality", vec![root.clone()]);
+        *upper_bound = Some(cast_to(all, DataType::BigInt(None)));
     }
 }
 
@@ -192,7 +211,7 @@ mod tests {
         let text =
             "SELECT a -> 'b' ->> 0, |/ 4, ~1, ARRAY(SELECT x FROM t), substring(a FROM 'o.b')";
         let expected = "SELECT jsonb_get_text(jsonb_get(a, 'b'), 0), sqrt(4), ((1) # (-1)), \
-                        (SELECT array_agg(e) FROM (SELECT x FROM t) AS r (e)), regexp_match(a, 'o.b')[1]";
+                        (SELECT array_agg(x) FROM t), regexp_match(a, 'o.b')[1]";
         assert_eq!(rewritten(text), expected);
     }
 

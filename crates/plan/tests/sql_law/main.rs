@@ -11,16 +11,22 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
+use datafusion::common::Result;
 use datafusion::datasource::MemTable;
+use datafusion::execution::FunctionRegistry;
+use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::optimizer::Analyzer;
 use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion::sql::parser::Statement as DataFusionStatement;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 use segue_flow::{BlobKind, Dataflow, Delta, SealedBlob, StateBlob, Workers};
 use segue_plan::delta::{ViewPlan, plan_view};
+use segue_plan::dialect::{Casts, Operators, Shapes};
 use segue_sql::Statement;
 use segue_types::ObjectId;
 
-use queries::QUERIES;
+use queries::{DIALECT, QUERIES};
 use rows::{Step, TABLES, Tables};
 
 const VIEW: ObjectId = ObjectId(9);
@@ -32,15 +38,61 @@ fn plan(sql: &str) -> ViewPlan {
     plan_view(&rows::catalog(), &query).unwrap_or_else(|error| panic!("{sql}: {error}"))
 }
 
-fn answer(sql: &str, tables: &Tables) -> BTreeMap<String, i64> {
+/// Who answers a query over the rows that are there.
+#[derive(Clone, Copy)]
+enum Batch {
+    DataFusion,
+    /// The same with what Segue teaches it of PostgreSQL, as a SELECT is answered.
+    Dialect,
+}
+
+fn context(batch: Batch) -> SessionContext {
+    let mut config = SessionConfig::new().with_target_partitions(1);
+    let Batch::Dialect = batch else { return SessionContext::new_with_config(config) };
+    config.options_mut().sql_parser.parse_float_as_decimal = true;
+    config.options_mut().sql_parser.map_string_types_to_utf8view = false;
+    let mut analyzer = Analyzer::new();
+    analyzer.rules.insert(0, Arc::new(Shapes));
+    analyzer.rules.push(Arc::new(Casts));
+    let mut state = SessionStateBuilder::new()
+        .with_config(config)
+        .with_analyzer_rules(analyzer.rules)
+        .with_expr_planners(vec![Arc::new(Operators)])
+        .with_default_features()
+        .build();
+    for function in segue_plan::dialect::functions() {
+        state.register_udf(function).expect("a new name");
+    }
+    for function in segue_plan::dialect::aggregates() {
+        state.register_udaf(function).expect("a new name");
+    }
+    SessionContext::new_with_state(state)
+}
+
+async fn collected(context: &SessionContext, sql: &str, batch: Batch) -> Result<Vec<RecordBatch>> {
+    let frame = match batch {
+        Batch::DataFusion => context.sql(sql).await?,
+        Batch::Dialect => {
+            let statement = segue_sql::parse(sql).expect("valid SQL").pop();
+            let Some(Statement::Sql(mut statement)) = statement else { panic!("a query") };
+            segue_plan::dialect::rewrite(&mut statement);
+            let statement = DataFusionStatement::Statement(statement);
+            let plan = context.state().statement_to_plan(statement).await?;
+            context.execute_logical_plan(plan).await?
+        }
+    };
+    frame.collect().await
+}
+
+fn answer(sql: &str, tables: &Tables, batch: Batch) -> BTreeMap<String, i64> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-    let context = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(1));
+    let context = context(batch);
     for (table, name) in TABLES.iter().enumerate() {
         let rows = tables.batch(table);
         let table = MemTable::try_new(rows.schema(), vec![vec![rows]]).expect("one schema");
         context.register_table(*name, Arc::new(table)).expect("a new name");
     }
-    let batches = runtime.block_on(async { context.sql(sql).await?.collect().await });
+    let batches = runtime.block_on(collected(&context, sql, batch));
     let batches = batches.unwrap_or_else(|error| panic!("{sql}: {error}"));
     let mut counts = BTreeMap::new();
     add(&mut counts, batches.into_iter().map(Delta::inserts));
@@ -52,7 +104,7 @@ fn add(counts: &mut BTreeMap<String, i64>, deltas: impl IntoIterator<Item = Delt
     for delta in deltas {
         let columns = delta.rows().columns().iter();
         let columns = columns.map(|column| ArrayFormatter::try_new(column, &options));
-        let columns = columns.collect::<Result<Vec<_>, _>>().expect("all types print");
+        let columns = columns.collect::<std::result::Result<Vec<_>, _>>().expect("all types print");
         for row in 0..delta.len() {
             let values =
                 columns.iter().map(|column| column.value(row).to_string().replace("-0.0", "0.0"));
@@ -92,7 +144,12 @@ fn workers(count: usize) -> Workers {
 }
 
 /// Runs the steps and compares after each.
-fn check(sql: &str, steps: &[Step], mut count: usize) -> Result<(), TestCaseError> {
+fn check(
+    sql: &str,
+    steps: &[Step],
+    mut count: usize,
+    batch: Batch,
+) -> std::result::Result<(), TestCaseError> {
     let plan = plan(sql);
     let mut dataflow = Dataflow::new(VIEW, plan.spec.clone(), workers(count));
     let mut sum = held(&mut dataflow);
@@ -102,7 +159,7 @@ fn check(sql: &str, steps: &[Step], mut count: usize) -> Result<(), TestCaseErro
         let deltas = tables.apply(step);
         let output = dataflow.step(rows::inputs(&plan, &deltas)).expect("valid changes");
         add(&mut sum, output);
-        let expected = answer(sql, &tables);
+        let expected = answer(sql, &tables, batch);
         prop_assert_eq!(&held(&mut dataflow), &expected, "{}", sql);
         prop_assert_eq!(&sum, &expected, "the deltas of {}", sql);
         if step.restarts {
@@ -127,7 +184,16 @@ proptest! {
         steps in prop::collection::vec(rows::step(), 1..5),
         count in 1..4_usize,
     ) {
-        check(QUERIES[query], &steps, count)?;
+        check(QUERIES[query], &steps, count, Batch::DataFusion)?;
+    }
+
+    #[test]
+    fn a_view_in_postgresqls_words_holds_what_a_select_answers(
+        query in 0..DIALECT.len(),
+        steps in prop::collection::vec(rows::step(), 1..5),
+        count in 1..4_usize,
+    ) {
+        check(DIALECT[query], &steps, count, Batch::Dialect)?;
     }
 }
 
@@ -137,9 +203,11 @@ fn every_query_is_run_at_least_once() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let steps = prop::collection::vec(rows::step(), 4..6);
     let mut wrong = Vec::new();
-    for (place, sql) in QUERIES.iter().enumerate() {
+    let queries = QUERIES.iter().map(|sql| (sql, Batch::DataFusion));
+    let queries = queries.chain(DIALECT.iter().map(|sql| (sql, Batch::Dialect)));
+    for (place, (sql, batch)) in queries.enumerate() {
         let steps = steps.new_tree(&mut runner).expect("steps").current();
-        let outcome = std::panic::catch_unwind(|| check(sql, &steps, place % 3 + 1));
+        let outcome = std::panic::catch_unwind(|| check(sql, &steps, place % 3 + 1, batch));
         match outcome {
             Ok(Ok(())) => {}
             Ok(Err(error)) => wrong.push(format!("{error}")),
@@ -149,5 +217,6 @@ fn every_query_is_run_at_least_once() {
             }
         }
     }
-    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), QUERIES.len(), wrong.join("\n\n"));
+    let all = QUERIES.len() + DIALECT.len();
+    assert!(wrong.is_empty(), "{} of {all}:\n{}", wrong.len(), wrong.join("\n\n"));
 }

@@ -99,3 +99,43 @@ pub const QUERIES: &[&str] = &[
     "SELECT 1 AS one, 'x' AS x",
     "SELECT n FROM (VALUES (1), (2)) AS v(n) WHERE n NOT IN (SELECT a FROM t WHERE a IS NOT NULL)",
 ];
+
+/// Queries in PostgreSQL's words that DataFusion alone does not read, over the same tables. What they answer over rows
+/// at rest is pinned in `slt`.
+pub const DIALECT: &[&str] = &[
+    // Sets.
+    "SELECT a, item FROM t, unnest(ARRAY[a, d, NULL]) AS item",
+    "SELECT a, part, place FROM t, unnest(string_to_array(b, 'y')) WITH ORDINALITY AS p(part, place)",
+    "SELECT a, part FROM t LEFT JOIN unnest(string_to_array(b, 'y')) AS part ON true",
+    "SELECT a, n FROM t, generate_series(1, a) AS n WHERE n > 1",
+    "SELECT a, n, m FROM t, generate_series(1, a) AS n, LATERAL (SELECT n + a AS m) AS l",
+    "SELECT a, n FROM t JOIN generate_series(1, 3) AS n ON n = a",
+    "SELECT x, count(*) FROM t, unnest(regexp_matches(b, '[a-z]', 'g')) AS x GROUP BY x",
+    "SELECT a, unnest(ARRAY[ARRAY[a, 1], ARRAY[2, d]]) AS item FROM t",
+    "SELECT a, n FROM t, LATERAL (SELECT count(*) AS n FROM u WHERE u.a = t.a) AS l",
+    // jsonb.
+    "SELECT a, jsonb_build_object('a', a, 'b', b) || '{\"z\": 1}' AS j FROM t",
+    "SELECT k, v FROM (SELECT jsonb_build_object('a', a, 'b', b) AS j FROM t) AS x, jsonb_each_text(j) AS e(k, v)",
+    "SELECT to_jsonb(ARRAY[a, d]) @> '[1]' AS has, to_jsonb(b) ? 'x' AS is FROM t",
+    "SELECT b, jsonb_agg(a ORDER BY a DESC, d) AS l, jsonb_object_agg(a, b) FILTER (WHERE a IS NOT NULL) FROM t GROUP BY b",
+    "SELECT jsonb_agg(DISTINCT a ORDER BY a) FROM t",
+    // Ordered sets.
+    "SELECT b, mode() WITHIN GROUP (ORDER BY a) AS m, percentile_disc(0.5) WITHIN GROUP (ORDER BY a DESC) AS d FROM t GROUP BY b",
+    "SELECT percentile_cont(0.25) WITHIN GROUP (ORDER BY a), percentile_cont(ARRAY[0, 1]) WITHIN GROUP (ORDER BY d) FROM t",
+    "SELECT b, approx_percentile(0.5, 0.01) WITHIN GROUP (ORDER BY a) AS p FROM t GROUP BY b",
+    "SELECT b, array_agg(DISTINCT a), every(a > 1), variance(a) FROM t GROUP BY b",
+    // Subqueries and sets of rows.
+    "SELECT a, a IN (SELECT a FROM u) AS i, b NOT IN (SELECT b FROM u WHERE u.a = t.a) AS n FROM t",
+    "SELECT a, EXISTS (SELECT 1 FROM u WHERE u.a = t.a) AS e, CASE WHEN a IN (SELECT d FROM u) THEN 'in' ELSE 'out' END FROM t",
+    "SELECT a, b FROM t WHERE b NOT IN (SELECT b FROM u WHERE u.a = t.a)",
+    "SELECT a, b FROM t WHERE b NOT IN (SELECT b FROM u) OR a = 1",
+    "SELECT a, b FROM t WHERE (a, b) IN (SELECT a, b FROM u)",
+    "SELECT a FROM t WHERE a = ANY (SELECT a FROM u) AND b <> ALL (SELECT b FROM u WHERE b IS NOT NULL)",
+    "SELECT a, 1 = ANY(ARRAY[a, d]) AS x, b LIKE ANY(ARRAY['x%', NULL]) AS l, 2 > ALL(ARRAY[a, d]) AS y FROM t",
+    "SELECT a, b FROM t INTERSECT ALL SELECT a, b FROM u",
+    "SELECT a, b FROM t EXCEPT ALL SELECT a, b FROM u",
+    // Numbers.
+    "SELECT a, c / 3 AS q, sum(c / 7) OVER (PARTITION BY a) AS s FROM t",
+    "SELECT a, ARRAY[a] || d AS l, format('%s-%s', a, b) AS f, regexp_split_to_array(b, 'y') AS p FROM t",
+    "SELECT b, last_value(a IGNORE NULLS) OVER (PARTITION BY b ORDER BY a, c, d, at) AS l FROM t",
+];

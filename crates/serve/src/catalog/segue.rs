@@ -213,18 +213,6 @@ fn sources(view: &View<'_>, status: &Status) -> Vec<Row> {
         .collect()
 }
 
-/// How far the reading has come that is furthest behind.
-fn watermark(status: &Status, source: ObjectId) -> Option<String> {
-    let of_source = status.watermarks.iter().filter(|watermark| watermark.source == source);
-    Some(match of_source.map(|watermark| watermark.reached).min()?? {
-        WatermarkReached::Time(time) => {
-            let time = chrono::DateTime::from_timestamp_micros(time)?;
-            time.format("%F %T%.f").to_string()
-        }
-        WatermarkReached::End => "infinity".to_owned(),
-    })
-}
-
 /// The stages that are being read, each once, in their order.
 fn current_stages(readings: &[&StageStatus]) -> Option<String> {
     let is_current = |stage: &&&StageStatus| !matches!(&*stage.phase, "planned" | "activated");
@@ -254,6 +242,18 @@ fn millis(time: Duration) -> u64 {
 
 fn timestamp(unix_ms: i64) -> i64 {
     unix_ms.saturating_mul(1_000)
+}
+
+/// How far the reading has come that is furthest behind.
+fn watermark(status: &Status, source: ObjectId) -> Option<String> {
+    let of_source = status.watermarks.iter().filter(|watermark| watermark.source == source);
+    Some(match of_source.map(|watermark| watermark.reached).min()?? {
+        WatermarkReached::Time(time) => {
+            let time = chrono::DateTime::from_timestamp_micros(time)?;
+            time.format("%F %T%.f").to_string()
+        }
+        WatermarkReached::End => "infinity".to_owned(),
+    })
 }
 
 /// A rate as a whole number.

@@ -1,5 +1,7 @@
 //! Values in PostgreSQL's binary format, as drivers ask for them.
 
+use std::ops::Range;
+
 use bytes::{BufMut, BytesMut};
 
 use super::column::{Column, Values};
@@ -54,18 +56,35 @@ fn uuid(text: &str, out: &mut BytesMut) {
     out.put_u128(value);
 }
 
-/// Dimensions, flag for NULLs, element type, then length and lower bound, then the elements.
-fn list(items: &Column, range: std::ops::Range<usize>, style: &Style, out: &mut BytesMut) {
-    let has_nulls = range.clone().any(|item| items.is_null(item));
-    out.put_i32(i32::from(!range.is_empty()));
-    out.put_i32(i32::from(has_nulls));
-    out.put_u32(items.ty.oid());
-    if range.is_empty() {
-        return;
+/// Number of dimensions, flag for NULLs, element type, then length and lower bound of each dimension, then the
+/// elements. PostgreSQL has no arrays of lists that differ in length: of those one dimension with all elements is left.
+fn list(items: &Column, range: Range<usize>, style: &Style, out: &mut BytesMut) {
+    let mut lengths = vec![range.len()];
+    let mut is_even = true;
+    let (mut items, mut ranges) = (items, vec![range]);
+    while let Values::List { items: inner, offsets } = &items.values {
+        let at = |item: usize| offsets[item] as usize..offsets[item + 1] as usize;
+        ranges = ranges.into_iter().flat_map(|range| range.map(at)).collect();
+        let length = ranges.first().map_or(0, Range::len);
+        is_even &= ranges.iter().all(|range| range.len() == length);
+        lengths.push(length);
+        items = inner;
     }
-    out.put_i32(range.len() as i32);
-    out.put_i32(1);
-    for item in range {
+    let count: usize = ranges.iter().map(Range::len).sum();
+    if count == 0 {
+        lengths.clear();
+    } else if !is_even {
+        lengths = vec![count];
+    }
+    let elements = || ranges.iter().cloned().flatten();
+    out.put_i32(lengths.len() as i32);
+    out.put_i32(i32::from(elements().any(|item| items.is_null(item))));
+    out.put_u32(items.ty.oid());
+    for length in lengths {
+        out.put_i32(length as i32);
+        out.put_i32(1);
+    }
+    for item in elements() {
         write_field(items, Format::Binary, item, style, out);
     }
 }

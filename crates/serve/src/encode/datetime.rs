@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use bytes::BytesMut;
 
-use super::Zone;
+use super::{Forms, Zone};
 
 const US_PER_SECOND: i64 = 1_000_000;
 const US_PER_DAY: i64 = 86_400 * US_PER_SECOND;
@@ -74,8 +74,9 @@ pub(super) fn write_timestamp(unix_us: i64, out: &mut BytesMut) {
     }
 }
 
-/// Writes a `timestamptz` in the session's zone; of the offset, minutes and seconds only where it has any.
-pub(super) fn write_timestamptz(unix_us: i64, zone: Zone, out: &mut BytesMut) {
+/// Writes a `timestamptz` in the session's zone; of the offset, minutes and seconds only where it has any, or where the
+/// form asks for minutes.
+pub(super) fn write_timestamptz(unix_us: i64, zone: Zone, forms: Forms, out: &mut BytesMut) {
     let offset = zone.offset_seconds(unix_us);
     let local = unix_us.saturating_add(i64::from(offset) * US_PER_SECOND);
     let before_christ = write_day(local.div_euclid(US_PER_DAY), out);
@@ -85,7 +86,7 @@ pub(super) fn write_timestamptz(unix_us: i64, zone: Zone, out: &mut BytesMut) {
     let (hours, minutes, seconds) =
         (offset.abs() / 3600, offset.abs() / 60 % 60, offset.abs() % 60);
     write!(out, "{sign}{hours:02}").expect("a buffer takes all");
-    if minutes != 0 || seconds != 0 {
+    if minutes != 0 || seconds != 0 || forms == Forms::RisingWave {
         write!(out, ":{minutes:02}").expect("a buffer takes all");
     }
     if seconds != 0 {

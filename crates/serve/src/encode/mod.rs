@@ -48,6 +48,16 @@ impl Format {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Style {
     pub(crate) zone: Zone,
+    pub(crate) forms: Forms,
+}
+
+/// Whose text forms values have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Forms {
+    #[default]
+    PostgreSql,
+    /// Numerics without zeros at their end, offsets of time zones with minutes.
+    RisingWave,
 }
 
 /// A batch that is ready to be written row by row.

@@ -8,11 +8,12 @@ use arrow::array::{
     NullArray, RecordBatch, StringArray, StringViewArray, StructArray, Time64MicrosecondArray,
     TimestampMicrosecondArray, UInt64Array,
 };
+use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, Int32Type, IntervalMonthDayNano, Schema, TimeUnit};
 use bytes::BytesMut;
 use segue_types::SqlType;
 
-use super::{Column, Format, Rows, Style, Zone, to_text};
+use super::{Column, Format, Forms, Rows, Style, Zone, to_text};
 
 #[expect(clippy::needless_pass_by_value, reason = "each test makes its array in the call")]
 fn text(field: &Field, array: ArrayRef) -> Vec<String> {
@@ -21,7 +22,7 @@ fn text(field: &Field, array: ArrayRef) -> Vec<String> {
 
 fn text_in(zone: Zone, field: &Field, array: &ArrayRef) -> Vec<String> {
     let column = Column::new(field, array).expect("it can be shown");
-    let style = Style { zone };
+    let style = Style { zone, ..Style::default() };
     (0..array.len())
         .map(|row| to_text(&column, row, &style).unwrap_or_else(|| "NULL".to_owned()))
         .collect()
@@ -128,6 +129,21 @@ fn times_are_printed_in_iso_style_and_in_the_zone_of_the_session() {
 }
 
 #[test]
+fn a_session_may_have_risingwaves_forms() {
+    let style = Style { forms: Forms::RisingWave, ..Style::default() };
+    let shown = |ty: &SqlType, array: ArrayRef| {
+        let column = Column::new(&ty.field("c", true), &array).expect("it can be shown");
+        to_text(&column, 0, &style).expect("it is not NULL")
+    };
+    let numeric =
+        Decimal128Array::from(vec![71_025_000]).with_data_type(DataType::Decimal128(38, 5));
+    let ty = SqlType::Numeric { precision: 38, scale: 5 };
+    assert_eq!(shown(&ty, Arc::new(numeric)), "710.25");
+    let moment = TimestampMicrosecondArray::from(vec![0]).with_timezone("+00:00");
+    assert_eq!(shown(&SqlType::Timestamptz, Arc::new(moment)), "1970-01-01 00:00:00+00:00");
+}
+
+#[test]
 fn intervals_are_printed_in_postgres_style() {
     let cases = [
         ((14, 3, 14_706_700_000_000), "1 year 2 mons 3 days 04:05:06.7"),
@@ -182,6 +198,25 @@ fn a_binary_list_carries_its_element_type_and_bounds() {
         255, 255, 255,
     ];
     assert_eq!(binary(&field, Arc::new(list)), expected);
+}
+
+#[test]
+fn a_binary_list_of_lists_has_two_dimensions() {
+    let nested = |rows: Vec<Vec<i32>>| {
+        let lengths = rows.iter().map(Vec::len).collect::<Vec<_>>();
+        let items: ArrayRef = Arc::new(Int32Array::from(rows.concat()));
+        let inner = Arc::new(Field::new("item", DataType::Int32, true));
+        let outer = Arc::new(Field::new("item", DataType::List(Arc::clone(&inner)), true));
+        let lists = ListArray::new(inner, OffsetBuffer::from_lengths(lengths.clone()), items, None);
+        let all = OffsetBuffer::from_lengths([lengths.len()]);
+        let array = ListArray::new(outer, all, Arc::new(lists), None);
+        let ty = SqlType::Array(Box::new(SqlType::Array(Box::new(SqlType::Integer))));
+        binary(&ty.field("c", true), Arc::new(array))
+    };
+    let header = |bytes: &[u8]| bytes.chunks(4).take(8).map(|word| word[3]).collect::<Vec<_>>();
+    // Dimensions, NULLs, int4, two lengths with lower bounds, the first element's length.
+    assert_eq!(header(&nested(vec![vec![1, 2, 3], vec![4, 5, 6]])), [2, 0, 23, 2, 1, 3, 1, 4]);
+    assert_eq!(header(&nested(vec![vec![1, 2], vec![3]]))[..5], [1, 0, 23, 3, 1]);
 }
 
 #[test]

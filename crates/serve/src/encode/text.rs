@@ -5,7 +5,7 @@ use std::fmt::Write;
 use bytes::{BufMut, BytesMut};
 
 use super::column::{Column, Values};
-use super::{Style, datetime, float, numeric};
+use super::{Forms, Style, datetime, float, numeric};
 
 /// Writes the value of a row that is not NULL.
 pub(super) fn write(column: &Column, row: usize, style: &Style, out: &mut BytesMut) {
@@ -20,7 +20,8 @@ pub(super) fn write(column: &Column, row: usize, style: &Style, out: &mut BytesM
         Values::Real(values) => float::write_f32(values.value(row), out),
         Values::Double(values) => float::write_f64(values.value(row), out),
         Values::Numeric { values, scale, trim } => {
-            numeric::write_text(values.value(row), *scale, *trim, out);
+            let trim = *trim || style.forms == Forms::RisingWave;
+            numeric::write_text(values.value(row), *scale, trim, out);
         }
         Values::Text(values) | Values::Uuid(values) | Values::Jsonb(values) => {
             out.extend_from_slice(values.value(row).as_bytes());
@@ -36,7 +37,7 @@ pub(super) fn write(column: &Column, row: usize, style: &Style, out: &mut BytesM
         Values::Time(values) => datetime::write_time(values.value(row), out),
         Values::Timestamp(values) => datetime::write_timestamp(values.value(row), out),
         Values::Timestamptz(values) => {
-            datetime::write_timestamptz(values.value(row), style.zone, out);
+            datetime::write_timestamptz(values.value(row), style.zone, style.forms, out);
         }
         Values::Interval(values) => {
             let value = values.value(row);

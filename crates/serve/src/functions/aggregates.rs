@@ -80,11 +80,17 @@ impl AggregateUDFImpl for Typed {
     }
 
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
-        self.inner.return_type(arguments)
+        match arguments {
+            [DataType::Float32] => Ok(DataType::Float32),
+            _ => self.inner.return_type(arguments),
+        }
     }
 
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        self.inner.accumulator(args)
+        match args.return_field.data_type() {
+            DataType::Float32 => segue_plan::dialect::sum_of_reals(&args),
+            _ => self.inner.accumulator(args),
+        }
     }
 
     fn state_fields(&self, args: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
@@ -92,7 +98,8 @@ impl AggregateUDFImpl for Typed {
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {
-        self.inner.groups_accumulator_supported(args)
+        *args.return_field.data_type() != DataType::Float32
+            && self.inner.groups_accumulator_supported(args)
     }
 
     fn create_groups_accumulator(
@@ -106,7 +113,10 @@ impl AggregateUDFImpl for Typed {
         &self,
         args: AccumulatorArgs<'_>,
     ) -> Result<Box<dyn Accumulator>> {
-        self.inner.create_sliding_accumulator(args)
+        match args.return_field.data_type() {
+            DataType::Float32 => segue_plan::dialect::sum_of_reals(&args),
+            _ => self.inner.create_sliding_accumulator(args),
+        }
     }
 
     fn reverse_expr(&self) -> ReversedUDAF {

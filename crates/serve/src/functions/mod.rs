@@ -27,7 +27,7 @@ use datafusion_pg_catalog::pg_catalog::quote_ident_udf::{
     create_parse_ident_udf, create_quote_ident_udf,
 };
 
-pub(crate) use checked::checked;
+pub(crate) use checked::{checked, first_of_chain};
 use series::{Last, Series};
 
 use crate::plan::{Identity, SnapshotCell};
@@ -47,6 +47,9 @@ pub(crate) fn register_shared(state: &mut SessionState) {
     }
     for function in segue_plan::dialect::functions() {
         state.register_udf(function).expect("a session's registry takes every function");
+    }
+    for function in segue_plan::dialect::aggregates() {
+        state.register_udaf(function).expect("a session's registry takes every function");
     }
     for function in aggregates::functions() {
         state.register_udaf(Arc::new(function)).expect("a session's registry takes every function");

@@ -5,6 +5,7 @@
 //! Words: *snapshot cell* (the version that the running statement reads).
 
 mod catalog;
+mod in_order;
 mod interrupt;
 mod relation;
 mod rewrite;
@@ -90,7 +91,8 @@ impl Planner {
         state.mark_start_execution();
         let physical =
             state.create_physical_plan(plan).await.map_err(|error| user_error(&error, text))?;
-        let physical = interrupt::interruptible(physical, &running.cancel)
+        let physical = in_order::in_order(physical)
+            .and_then(|physical| interrupt::interruptible(physical, &running.cancel))
             .map_err(|error| user_error(&error, text))?;
         Ok(threads::start(physical, state.task_ctx()))
     }

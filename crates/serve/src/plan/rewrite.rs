@@ -8,8 +8,8 @@ use std::sync::LazyLock;
 
 use datafusion_pg_catalog::sql::PostgresCompatibilityParser;
 use datafusion_pg_catalog::sql::rules::{
-    CurrentUserVariableToSessionUserFunctionCall, RewriteArrayAnyAllOperation,
-    RewritePgCatalogOperator, SqlStatementRewriteRule, StripCallableQualifier, StripCollate,
+    CurrentUserVariableToSessionUserFunctionCall, RewritePgCatalogOperator,
+    SqlStatementRewriteRule, StripCallableQualifier, StripCollate,
 };
 use sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
@@ -28,8 +28,7 @@ pub(crate) fn mentions_catalog(text: &str) -> bool {
 
 /// A user's query as DataFusion reads it.
 pub(crate) fn for_query(statement: Statement) -> Statement {
-    let rules: [&dyn SqlStatementRewriteRule; 5] = [
-        &RewriteArrayAnyAllOperation,
+    let rules: [&dyn SqlStatementRewriteRule; 4] = [
         &StripCallableQualifier,
         &CurrentUserVariableToSessionUserFunctionCall,
         &StripCollate,
@@ -37,49 +36,11 @@ pub(crate) fn for_query(statement: Statement) -> Statement {
     ];
     let mut statement = rules.iter().fold(statement, |statement, rule| rule.rewrite(statement));
     segue_plan::dialect::rewrite(&mut statement);
-    let _: ControlFlow<()> = VisitMut::visit(&mut statement, &mut Columns);
     let _: ControlFlow<()> = visit_expressions_mut(&mut statement, |expr| {
         processing_time(expr);
         ControlFlow::Continue(())
     });
     statement
-}
-
-/// `EXISTS (query)` among the columns is a count that is not zero: DataFusion answers it in conditions alone.
-struct Columns;
-
-impl VisitorMut for Columns {
-    type Break = ();
-
-    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        for item in &mut select.projection {
-            if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
-                let _: ControlFlow<()> = visit_expressions_mut(expr, |part| {
-                    counted(part);
-                    ControlFlow::Continue(())
-                });
-            }
-        }
-        ControlFlow::Continue(())
-    }
-}
-
-fn counted(expr: &mut Expr) {
-    let Expr::Exists { subquery, negated } = expr else { return };
-    let text = if *negated {
-        "SELECT count(*) = 0 FROM t AS e"
-    } else {
-        "SELECT count(*) > 0 FROM t AS e"
-    };
-    let mut count = segue_sql::parse_query(text).expect("our own text is a query").tree;
-    if let SetExpr::Select(select) = count.body.as_mut()
-        && let [from] = select.from.as_mut_slice()
-        && let TableFactor::Table { alias, .. } = &from.relation
-    {
-        let (alias, subquery) = (alias.clone(), subquery.clone());
-        from.relation = TableFactor::Derived { lateral: false, subquery, alias, sample: None };
-    }
-    *expr = Expr::Subquery(count);
 }
 
 /// `proctime()` of a SELECT is the time of the statement.
@@ -91,9 +52,30 @@ fn processing_time(expr: &mut Expr) {
     }
 }
 
+/// What asyncpg asks for types with: a recursive query with another one in it.
+const TYPE_TREE: &str = "WITH RECURSIVE typeinfo_tree(";
+
+/// The same for the types that there are: all built in, and none made of others but arrays.
+const TYPES: &str = "
+    SELECT t.oid AS oid, 'pg_catalog' AS ns, t.typname AS name, t.typtype AS kind,
+        CAST(NULL AS int) AS basetype, t.typelem AS elemtype, ',' AS elemdelim,
+        CAST(NULL AS int) AS range_subtype, CAST(NULL AS text[]) AS attrtypoids,
+        CAST(NULL AS text[]) AS attrnames,
+        CASE WHEN t.oid = ANY(CAST($1 AS oid[])) THEN 0 ELSE 1 END AS depth,
+        CAST(NULL AS text) AS basetype_name, format_type(t.typelem, NULL) AS elemtype_name,
+        CAST(NULL AS text) AS range_subtype_name
+    FROM pg_catalog.pg_type AS t
+    WHERE t.oid = ANY(CAST($1 AS oid[]))
+        OR t.oid IN (SELECT a.typelem FROM pg_catalog.pg_type AS a WHERE a.oid = ANY(CAST($1 AS oid[])))
+    ORDER BY depth DESC";
+
 /// A client's query on the catalogs as DataFusion reads it. Some are known by their text and are
 /// replaced whole.
 pub(crate) fn for_catalog_query(text: &str, statement: Statement) -> Statement {
+    if text.contains(TYPE_TREE) {
+        let types = segue_sql::parse_query(TYPES).expect("our own text is a query");
+        return for_catalog_query(TYPES, Statement::Query(types.tree));
+    }
     let mut rewritten = match COMPATIBILITY.parse(text) {
         Ok(mut statements) if statements.len() == 1 => statements.pop().expect("there is one"),
         _ => COMPATIBILITY.rewrite(statement),

@@ -2,16 +2,16 @@
 //!
 //! Runs after type coercion, when both operands have one type.
 
+use arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchema, Result};
-use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
 use datafusion::optimizer::AnalyzerRule;
 
-use crate::functions::checked;
+use crate::functions::{checked, first_of_chain};
 
 /// The rule.
 #[derive(Debug)]
@@ -58,12 +58,18 @@ fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         return Ok(Transformed::no(Expr::BinaryExpr(binary)));
     }
     // What belongs to an outer query is not in the schema; it stays as it is.
-    match (binary.left.get_type(schema), binary.right.get_type(schema)) {
-        (Ok(left), Ok(right)) if left.is_integer() && left == right => {
+    match (type_of(&binary.left, schema), type_of(&binary.right, schema)) {
+        (Some(left), Some(right)) if left.is_integer() && left == right => {
             let BinaryExpr { left, op, right } = binary;
-            let call = ScalarFunction::new_udf(checked(op), vec![*left, *right]);
-            Ok(Transformed::yes(Expr::ScalarFunction(call)))
+            Ok(Transformed::yes(checked(*left, op, *right)))
         }
         _ => Ok(Transformed::no(Expr::BinaryExpr(binary))),
+    }
+}
+
+fn type_of(expr: &Expr, schema: &DFSchema) -> Option<DataType> {
+    match first_of_chain(expr) {
+        Some(first) => type_of(first, schema),
+        None => expr.get_type(schema).ok(),
     }
 }

@@ -7,8 +7,9 @@ use datafusion::common::DataFusionError;
 use datafusion::config::Dialect;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, col};
+use datafusion::optimizer::Analyzer;
 use datafusion::prelude::{Expr, SessionConfig};
-use segue_plan::dialect::{Casts, Operators};
+use segue_plan::dialect::{Casts, Operators, Shapes};
 
 use super::catalog::Databases;
 use super::semantics::CheckedArithmetic;
@@ -41,8 +42,11 @@ static BASE: LazyLock<SessionState> = LazyLock::new(|| {
     options.sql_parser.map_string_types_to_utf8view = false;
     options.sql_parser.collect_spans = true;
     options.execution.time_zone = Some("+00:00".to_owned());
+    let mut analyzer = Analyzer::new();
+    analyzer.rules.insert(0, Arc::new(Shapes));
     let mut state = SessionStateBuilder::new()
         .with_config(config)
+        .with_analyzer_rules(analyzer.rules)
         .with_expr_planners(vec![Arc::new(Operators)])
         .with_default_features()
         .with_type_planner(Arc::new(Types))

@@ -9,6 +9,7 @@ use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::prelude::Expr as PlanExpr;
+use postgres_types::Type;
 use segue_types::{SqlState, SqlType, UserError, sql_type_of};
 use sqlparser::ast::{self, CastKind, Expr, LimitClause, Value, VisitMut, VisitorMut};
 
@@ -82,6 +83,30 @@ impl VisitorMut for Limits {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// What the client said of the parameters' types, and `oid` and `oid[]` for those that are cast to them, which are no
+/// types of columns.
+pub(super) fn with_oids(query: &ast::Query, client_oids: &[u32]) -> Vec<u32> {
+    let mut oids = client_oids.to_vec();
+    let mut query = query.clone();
+    let _: ControlFlow<()> = ast::visit_expressions_mut(&mut query, |expr| {
+        if let Expr::Cast { expr, data_type, .. } = expr
+            && let Some(number) = placeholder(expr)
+        {
+            let oid = match data_type.to_string().to_ascii_lowercase().as_str() {
+                "oid" => Type::OID.oid(),
+                "oid[]" => Type::OID_ARRAY.oid(),
+                _ => return ControlFlow::Continue(()),
+            };
+            oids.resize(oids.len().max(number), 0);
+            if oids[number - 1] == 0 {
+                oids[number - 1] = oid;
+            }
+        }
+        ControlFlow::Continue(())
+    });
+    oids
 }
 
 /// The parameters of a statement that needs no plan to know them all.

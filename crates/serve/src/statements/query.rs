@@ -46,6 +46,7 @@ async fn described(
     if let Some((types, fields)) = lookup::describe(&session.planner.reading(), query) {
         return Ok((parameters::agree(&types, client_oids), fields));
     }
+    let client_oids = &parameters::with_oids(query, client_oids);
     let known = parameters::Types::new();
     let (planner, text) = (&session.planner, &running.text);
     let statement = rewritten(query, &call.source);

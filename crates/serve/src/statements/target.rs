@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, RecordBatch, UInt8Array};
-use arrow::datatypes::SchemaRef;
+use arrow::array::{Array, ArrayRef, ListArray, RecordBatch, UInt8Array};
+use arrow::datatypes::{DataType, SchemaRef};
 use segue_catalog::{Mutability, Object, ObjectKind, OnConflict, RelationKind};
 use segue_plan::generated;
 use segue_types::{Op, SqlState, SqlType, UserError, nearest, sql_type_of};
@@ -181,10 +181,18 @@ fn generate(object: &Object, arrays: Vec<ArrayRef>, count: usize) -> Vec<ArrayRe
 
 /// A query knows uuid and jsonb only as text; what is stored has been checked.
 fn checked_text(field: &arrow::datatypes::Field, array: &ArrayRef) -> Result<ArrayRef, UserError> {
+    use arrow::array::AsArray;
     match sql_type_of(field) {
         Some(ty @ (SqlType::Uuid | SqlType::Jsonb)) => {
-            use arrow::array::AsArray;
             crate::values::column_of_texts(&ty, array.as_string::<i32>().iter())
+        }
+        // Of a parameter it is known only that its items are texts.
+        Some(SqlType::Array(_)) if field.data_type() != array.data_type() => {
+            let DataType::List(item) = field.data_type() else { return Ok(Arc::clone(array)) };
+            let list = array.as_list::<i32>();
+            let items = checked_text(item, list.values())?;
+            let (offsets, nulls) = (list.offsets().clone(), list.nulls().cloned());
+            Ok(Arc::new(ListArray::new(Arc::clone(item), offsets, items, nulls)))
         }
         _ => Ok(Arc::clone(array)),
     }

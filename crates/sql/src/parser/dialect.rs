@@ -1,4 +1,4 @@
-//! PostgreSQL's dialect as sqlparser has it, but for one answer.
+//! PostgreSQL's dialect as sqlparser has it, but for few answers.
 //!
 //! sqlparser would read each argument of a function twice, once as the name of a named argument and then as a value:
 //! twenty calls inside each other take a million attempts. Names of arguments are identifiers here, as in PostgreSQL.
@@ -27,6 +27,11 @@ impl Dialect for SegueDialect {
 
     /// `FOR SYSTEM_TIME AS OF PROCTIME()`.
     fn supports_table_versioning(&self) -> bool {
+        true
+    }
+
+    /// `first_value(v IGNORE NULLS)`, as well as behind the parenthesis.
+    fn supports_window_function_null_treatment_arg(&self) -> bool {
         true
     }
 

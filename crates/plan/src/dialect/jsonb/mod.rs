@@ -1,6 +1,11 @@
-//! jsonb: `->`, `->>`, `#>`, `#>>`, `?`, and what they are called as functions.
+//! jsonb: `->`, `->>`, `#>`, `#>>`, `?`, `?|`, `?&`, and what they are called as functions.
 //!
 //! Invariant: jsonb is held in its normal form, so a part of it is a slice, in normal form as well.
+
+pub(super) mod build;
+mod documents;
+mod edit;
+mod lists;
 
 use std::sync::Arc;
 
@@ -11,7 +16,7 @@ use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{ScalarUDF, TypeSignature};
 use segue_types::{SqlState, SqlType, UserError};
 
-use super::simple;
+use super::{general, simple};
 
 /// All of them.
 pub(super) fn functions() -> Vec<ScalarUDF> {
@@ -24,7 +29,14 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
     let path = || TypeSignature::Any(2);
     let words = || TypeSignature::Variadic(vec![DataType::Utf8]);
     let (jsonb, text) = (SqlType::Jsonb, SqlType::Text);
-    vec![
+    let boolean: general::Returns = |_| Ok(general::typed(&SqlType::Boolean));
+    let gets = vec![
+        general::function("jsonb_exists_any", with_keys, boolean, |columns, _| {
+            exist(columns, |document, keys| keys.iter().any(|key| is_there(document, key)))
+        }),
+        general::function("jsonb_exists_all", with_keys, boolean, |columns, _| {
+            exist(columns, |document, keys| keys.iter().all(|key| is_there(document, key)))
+        }),
         simple::of_type("jsonb_get", by_key(), &jsonb, |c| by_keys(c, str::to_owned_value)),
         simple::of_type("jsonb_get_text", by_key(), &text, |c| by_keys(c, shown)),
         simple::of_type("jsonb_get_path", path(), &jsonb, |c| by_paths(c, str::to_owned_value)),
@@ -34,7 +46,17 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
         simple::of_type("jsonb_exists", texts(), &SqlType::Boolean, exists),
         simple::of_type("jsonb_typeof", one(), &text, type_names),
         simple::of_type("jsonb_array_length", one(), &SqlType::Integer, lengths),
-    ]
+    ];
+    let edits = [gets, edit::functions(), lists::functions()].concat();
+    let edits = edits.into_iter().map(|function| {
+        let documents = match function.name() {
+            "as_jsonb" => 0,
+            "jsonb_concat" | "jsonb_contains" => 2,
+            _ => 1,
+        };
+        documents::taking(documents, function)
+    });
+    build::functions().into_iter().chain(edits).collect()
 }
 
 /// What becomes of a part that was found.
@@ -121,14 +143,33 @@ fn stepped<'a>(document: &'a str, step: &str) -> Option<&'a str> {
 
 fn exists(columns: &[ArrayRef]) -> Result<ArrayRef> {
     let pairs = columns[0].as_string::<i32>().iter().zip(columns[1].as_string::<i32>());
-    let is_there = |(document, key): (&str, &str)| {
-        member(document, key).is_some()
-            || document.starts_with(['[', '"'])
-                && parts(document).any(|part| part.starts_with('"') && unquoted(part) == key)
-    };
+    let is_there = |(document, key)| is_there(document, key);
     let found: BooleanArray =
         pairs.map(|(document, key)| document.zip(key).map(is_there)).collect();
     Ok(Arc::new(found))
+}
+
+/// Whether a text is a key of an object, or an item of an array, or the document itself.
+fn is_there(document: &str, key: &str) -> bool {
+    member(document, key).is_some()
+        || document.starts_with(['[', '"'])
+            && parts(document).any(|part| part.starts_with('"') && unquoted(part) == key)
+}
+
+fn with_keys(given: &[DataType]) -> Option<Vec<DataType>> {
+    let keys = SqlType::Array(Box::new(SqlType::Text)).arrow_type();
+    (given.len() == 2).then(|| vec![DataType::Utf8, keys])
+}
+
+fn exist(columns: &[ArrayRef], hold: fn(&str, &[&str]) -> bool) -> Result<ArrayRef> {
+    let documents = columns[0].as_string::<i32>().iter();
+    let found = documents.zip(columns[1].as_list::<i32>().iter()).map(|(document, keys)| {
+        let Some((document, keys)) = document.zip(keys) else { return Ok(None) };
+        let keys = cast(&keys, &DataType::Utf8)?;
+        let keys = keys.as_string::<i32>().iter().flatten().collect::<Vec<_>>();
+        Ok(Some(hold(document, &keys)))
+    });
+    Ok(Arc::new(found.collect::<Result<BooleanArray>>()?))
 }
 
 fn type_names(columns: &[ArrayRef]) -> Result<ArrayRef> {
@@ -174,14 +215,17 @@ fn item(document: &str, index: i64) -> Option<&str> {
     all.len().checked_sub(back).map(|place| all[place])
 }
 
+/// The quoted names and the values of an object; nothing of other documents.
+fn members(document: &str) -> impl Iterator<Item = (&str, &str)> {
+    let object = document.starts_with('{');
+    parts(document).filter(move |_| object).map(|part| {
+        let (name, value) = part.split_at(end_of_string(part));
+        (name, value.strip_prefix(": ").expect("jsonb is held in its normal form"))
+    })
+}
+
 fn member<'a>(document: &'a str, key: &str) -> Option<&'a str> {
-    if !document.starts_with('{') {
-        return None;
-    }
-    parts(document).find_map(|part| {
-        let colon = end_of_string(part);
-        let value = part[colon..].strip_prefix(": ").expect("jsonb is held in its normal form");
-        let name = &part[..colon];
+    members(document).find_map(|(name, value)| {
         let is_it = if name.contains('\\') {
             unquoted(name) == key
         } else {
