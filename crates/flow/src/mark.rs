@@ -57,10 +57,14 @@ impl Mark {
     pub(crate) fn of(rows: &RecordBatch) -> Vec<Mark> {
         let times = micros(rows.column(0));
         let ended = rows.column(1).as_boolean();
-        let mark = |row: usize| match () {
-            () if ended.is_valid(row) && ended.value(row) => Mark::Ended,
-            () if times.is_null(row) => Mark::Unknown,
-            () => Mark::At(times.value(row)),
+        let mark = |row: usize| {
+            if ended.is_valid(row) && ended.value(row) {
+                Mark::Ended
+            } else if times.is_null(row) {
+                Mark::Unknown
+            } else {
+                Mark::At(times.value(row))
+            }
         };
         (0..rows.num_rows()).map(mark).collect()
     }

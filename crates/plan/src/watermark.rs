@@ -2,8 +2,7 @@
 //!
 //! | option | |
 //! |---|---|
-//! | idle_timeout | an interval: a split that was read and empty for so long holds nothing back; a minute unless
-//! given |
+//! | idle_timeout | an interval: a split that was read and empty for so long holds nothing back; a minute by default |
 //! | history | `unordered` (the default): the watermark stands while a stage that ends is read; `ordered`: it moves |
 //!
 //! The same definition gives the same plan whenever it is read, so nothing of this is stored but the statement.

@@ -4,6 +4,8 @@
 //! of the step. Versions are compared in the order of their columns; a row with a NULL among them loses to any row that
 //! is there. A removal takes whatever there is.
 
+use std::sync::Arc;
+
 use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
 use arrow::compute::{concat_batches, take, take_record_batch};
 use arrow::error::ArrowError;
@@ -119,7 +121,7 @@ fn candidates<'a>(
     let versions = match resolution.versions.as_slice() {
         [] => None,
         versions => {
-            let arrays = versions.iter().map(|place| all.column(*place).clone());
+            let arrays = versions.iter().map(|place| Arc::clone(all.column(*place)));
             let arrays = arrays.collect::<Vec<ArrayRef>>();
             let fields = arrays.iter().map(|array| SortField::new(array.data_type().clone()));
             Some(RowConverter::new(fields.collect())?.convert_columns(&arrays)?)
