@@ -1,5 +1,5 @@
-//! numeric / numeric: to 16 digits behind the point at least, rounded, where DataFusion gives four more than the dividend
-//! has and cuts.
+//! numeric / numeric: to 16 digits behind the point at least, rounded, where DataFusion gives four more than the
+//! dividend has and cuts.
 
 use std::sync::Arc;
 
