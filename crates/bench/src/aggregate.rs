@@ -194,6 +194,7 @@ fn aggregate(kind: InputKind) -> Dataflow {
         output: Node::Operator(0),
         schema,
         key: vec![0],
+        watermarks: Vec::new(),
     };
     Dataflow::new(ObjectId(1), spec, Workers::ONE)
 }

@@ -88,6 +88,7 @@ fn join(kind: InputKind) -> Dataflow {
         output: Node::Operator(0),
         schema,
         key: if kind == InputKind::AppendOnly { Vec::new() } else { vec![0] },
+        watermarks: Vec::new(),
     };
     Dataflow::new(ObjectId(1), spec, Workers::ONE)
 }

@@ -17,9 +17,9 @@ use events::{Events, STREAMS};
 /// How many events there are at most.
 const EVENTS_MAX: usize = 2_000_000;
 
-/// Thousands of events a second and core: RisingWave's nightly run of March 2023 (Kafka in, 8 virtual cores), Flink 1.13
-/// (the Nexmark page), Feldera's SQL (its benchmark page, 16 workers). Generated in the process by the latter two, without
-/// any decoding; all count the events of the three streams together.
+/// Thousands of events a second and core: RisingWave's nightly run of March 2023 (Kafka in, 8 virtual cores), Flink
+/// 1.13 (the Nexmark page), Feldera's SQL (its benchmark page, 16 workers). Generated in the process by the latter
+/// two, without any decoding; all count the events of the three streams together.
 const PUBLISHED: &[(&str, [&str; 3])] = &[
     ("q0", ["118", "155", "436"]),
     ("q1", ["", "", ""]),

@@ -92,6 +92,9 @@ pub struct TableObject {
     pub on_conflict: OnConflict,
     #[serde(default)]
     pub mutability: Mutability,
+    /// Columns that say which of two rows of a key is newer; empty where the later one is.
+    #[serde(default)]
+    pub versions: Vec<usize>,
 }
 
 /// Whether rows of a table can change.
@@ -111,6 +114,8 @@ pub enum OnConflict {
     #[default]
     Overwrite,
     Ignore,
+    /// As Overwrite, but NULL keeps what is there.
+    UpdateIfNotNull,
 }
 
 /// One stage, as it was planned and pinned.

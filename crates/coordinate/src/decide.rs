@@ -32,7 +32,9 @@ pub fn verdict(state: &ConsumerState, event: &Event) -> Verdict {
             held(live.handoff == Some(*assignment))
         }
         Event::Failed { by: FailedBy::Work(assignment), .. } => held(live.holds(*assignment)),
+        Event::Timed { stage, .. } => held(*stage == state.current_stage()),
         Event::Failed { by: FailedBy::Engine, .. }
+        | Event::Stepped { .. }
         | Event::EpochSealed { .. }
         | Event::EpochDurable { .. }
         | Event::Led { .. }
@@ -92,6 +94,8 @@ fn apply(state: &mut ConsumerState, event: Event, effects: &mut Vec<Effect>) {
     match event {
         Event::Progressed { split, next, .. } => return progressed(state, &split, next),
         Event::Idle { split, .. } => return idle(state, &split),
+        Event::Timed { split, watermark, .. } => return state.timed(&split, watermark),
+        Event::Stepped { history } => return state.move_watermark(history),
         Event::EpochSealed { epoch } => return sealed(state, epoch),
         Event::EpochDurable { epoch } => return durable(state, epoch, effects),
         // Nothing is due before this end is durable, so there is no need to look.

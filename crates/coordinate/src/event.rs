@@ -42,6 +42,16 @@ pub enum Event {
         split: SplitId,
         next: Position,
     },
+    /// The rows that were applied last of a split say that earlier ones than this are not expected any more.
+    Timed {
+        stage: StageIndex,
+        split: SplitId,
+        watermark: i64,
+    },
+    /// A step is over: the watermark moves as far as it may.
+    Stepped {
+        history: History,
+    },
     /// The split is complete; `at` is its end, exclusive.
     SplitDone {
         report: Report,
@@ -100,6 +110,16 @@ pub enum Event {
     Resume,
     /// Ends the consumer for good.
     Cancel,
+}
+
+/// Whether the rows of bounded stages come in the order of their times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum History {
+    /// They do not: while such a stage is read, the watermark stands.
+    #[default]
+    Unordered,
+    /// They do, within each split.
+    Ordered,
 }
 
 /// Whose failure it is.

@@ -55,6 +55,8 @@ pub struct LedSplit {
     pub bound: Option<Position>,
     pub after: Vec<SplitId>,
     pub listed: Listed,
+    /// The split's own watermark.
+    pub watermark: Option<i64>,
 }
 
 /// Whether the system still has the split.
@@ -77,7 +79,8 @@ pub fn lead(leader: &ConsumerState) -> Option<Lead> {
         let next = split.position().expect("a leader has a position in every split").clone();
         let listed = if split.removed_in.is_some() { Listed::Removed } else { Listed::There };
         let (bound, after) = (split.bound.clone(), split.after.clone());
-        (id.clone(), LedSplit { start, next, bound, after, listed })
+        let watermark = split.watermark;
+        (id.clone(), LedSplit { start, next, bound, after, listed, watermark })
     };
     Some(Lead { splits: stage.splits.iter().map(led).collect() })
 }
@@ -194,6 +197,10 @@ impl ConsumerState {
         };
         let is_free = led.after.iter().all(is_met);
         let split = self.stage_mut(stage).splits.get_mut(id).expect("it was just made sure");
+        if matches!(split.place, Place::Met { .. }) {
+            // Whose rows come from the leader has the leader's watermark.
+            split.watermark = split.watermark.max(led.watermark);
+        }
         match (&split.place, led.listed) {
             // Met before its predecessors, its rows would come before theirs.
             (Place::Next(next), _) if *next == led.next && is_free => {

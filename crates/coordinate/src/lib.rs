@@ -75,7 +75,7 @@ mod watermark;
 
 pub use decide::{decide, recover, verdict};
 pub use error::{Cause, Contradiction, Failure};
-pub use event::{Assignment, Effect, Event, FailedBy, Report, Verdict};
+pub use event::{Assignment, Effect, Event, FailedBy, History, Report, Verdict};
 pub use follow::{Lead, LedSplit, Listed, Role, has_met, has_met_all, held, lead};
 pub use live::Dropped;
 pub use plan::{SplitPlan, SplitStart, StagePlan, StageStart};
@@ -84,4 +84,6 @@ pub use status::{
     SplitPhase, SplitStatus, StagePhase, StageStatus, bounded_stages_complete, is_complete, mode,
     positions, reached, split_status, stage_status,
 };
-pub use watermark::{SplitWatermark, Watermark, WatermarkStatus, watermark_status};
+pub use watermark::{
+    Reached, SplitWatermark, Watermark, WatermarkStatus, watermark, watermark_status,
+};

@@ -26,6 +26,9 @@ pub struct ConsumerState {
     pub(crate) role: Role,
     pub(crate) changed_in: Epoch,
     pub(crate) stages: Vec<Stage>,
+    /// How far the watermark has come, in microseconds since 1970; it never falls.
+    #[serde(default)]
+    pub(crate) watermark: Option<i64>,
     #[serde(skip)]
     pub(crate) live: Live,
 }
@@ -65,6 +68,9 @@ pub(crate) struct Split {
     /// Since when the listing lacks it. A tombstone: if the split comes back, reading goes on at
     /// its place.
     pub removed_in: Option<Epoch>,
+    /// The split's own watermark, as of the rows that were applied.
+    #[serde(default)]
+    pub watermark: Option<i64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -131,8 +137,16 @@ impl ConsumerState {
         let version = FormatVersion;
         let mode = Mode::Running;
         let role = Role::Leads;
-        let state =
-            ConsumerState { version, generation, mode, role, changed_in: open, stages, live };
+        let state = ConsumerState {
+            version,
+            generation,
+            mode,
+            role,
+            changed_in: open,
+            stages,
+            watermark: None,
+            live,
+        };
         state.check_invariants();
         state
     }
@@ -259,7 +273,7 @@ impl Split {
             SplitStart::FromHandoff => Place::Unknown,
         };
         let SplitPlan { id: _, start, bound, after } = plan;
-        Split { found_in: open, start, place, bound, after, removed_in: None }
+        Split { found_in: open, start, place, bound, after, removed_in: None, watermark: None }
     }
 
     /// The next position to read; the end of a split that is done.

@@ -1,13 +1,15 @@
-//! Which splits hold the watermark back. The clock is the engine's; the states are decided here.
+//! How far a watermark may move, and which splits hold it back. The clock is the engine's; the states are decided here.
 //!
 //! Words defined here: *active*, *idle*, *finished* (of a split), *held* (of the consumer).
 //! Invariant: between two stages the watermark is held. Raised to the end of time it would make the
 //! next stage's rows late; idle it would let other inputs run ahead of them.
+//! A stage that ends is history, which need not come in the order of its times: unless it is said to, the watermark
+//! stands while such a stage is read. Invariant: it never falls.
 
-use segue_types::{SplitId, StageIndex};
+use segue_types::{Boundedness, SplitId, StageIndex};
 
 use crate::live::Idleness;
-use crate::{ConsumerState, Mode};
+use crate::{ConsumerState, History, Mode};
 
 /// The watermark of one consumer, as data.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +58,81 @@ pub fn watermark_status(state: &ConsumerState) -> WatermarkStatus {
         })
         .collect();
     WatermarkStatus { consumer: consumer(state, stage, &splits), stage, splits }
+}
+
+/// How far the watermark of a consumer has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reached {
+    Nothing,
+    /// Microseconds since 1970.
+    Time(i64),
+    /// No row comes any more.
+    End,
+}
+
+/// How far the watermark has come, as of the last step.
+pub fn watermark(state: &ConsumerState) -> Reached {
+    if is_finished(state) {
+        return Reached::End;
+    }
+    state.watermark.map_or(Reached::Nothing, Reached::Time)
+}
+
+fn is_finished(state: &ConsumerState) -> bool {
+    let is_last = state.current_stage().as_usize() + 1 == state.stages.len();
+    state.mode == Mode::Running && is_last && state.current().drained_in().is_some()
+}
+
+impl ConsumerState {
+    /// Takes note of a split's own watermark.
+    pub(crate) fn timed(&mut self, split: &SplitId, watermark: i64) {
+        let stage = self.current_stage();
+        let Some(split) = self.stage_mut(stage).splits.get_mut(split) else { return };
+        if split.watermark < Some(watermark) {
+            split.watermark = Some(watermark);
+            self.touch();
+        }
+    }
+
+    /// Moves the watermark as far as the splits let it.
+    pub(crate) fn move_watermark(&mut self, history: History) {
+        let is_history = self.current().boundedness == Boundedness::Bounded;
+        if is_history && history == History::Unordered {
+            return;
+        }
+        let status = watermark_status(self);
+        let free = match status.consumer {
+            Watermark::Active => self.least_active(&status),
+            // Nobody holds it back, so it goes where it would have gone if all had come as far as the first.
+            Watermark::Idle => self.greatest(),
+            // History that is in order has come as far as its last row, whichever step saw that.
+            Watermark::Held if is_history && self.is_read_up() => self.greatest(),
+            Watermark::Held | Watermark::Finished => None,
+        };
+        if self.watermark < free {
+            self.watermark = free;
+            self.touch();
+        }
+    }
+
+    /// What no active split holds back; `None` while one of them has not said anything.
+    fn least_active(&self, status: &WatermarkStatus) -> Option<i64> {
+        let active = status.splits.iter().filter(|(_, status)| *status == SplitWatermark::Active);
+        let each = active.map(|(id, _)| self.current().splits[id].watermark);
+        each.min().flatten()
+    }
+
+    /// Whether all that is listed of the current stage was read.
+    fn is_read_up(&self) -> bool {
+        let splits = &self.current().splits;
+        self.mode == Mode::Running && splits.values().all(|split| split.done_in().is_some())
+    }
+
+    /// Over all splits of all stages that were read.
+    fn greatest(&self) -> Option<i64> {
+        let splits = self.stages.iter().flat_map(|stage| stage.splits.values());
+        splits.filter_map(|split| split.watermark).max()
+    }
 }
 
 fn consumer(

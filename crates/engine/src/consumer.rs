@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use segue_connect::{ConnectError, StageReader};
 use segue_coordinate::{Assignment, ConsumerState, Effect, Event, FailedBy, Mode, decide, mode};
+use segue_flow::Mark;
 use segue_store::crash_point;
 use segue_types::{ConsumerId, ObjectId, Position, SplitId, SqlState, StageIndex, UserError};
 use tokio::runtime::Handle;
@@ -40,6 +41,10 @@ pub(crate) struct Subscriber {
     pub(crate) input: usize,
     /// The columns of the source that it wants, ascending.
     pub(crate) columns: Arc<[usize]>,
+    /// The input that is told of the watermark.
+    pub(crate) mark: Option<usize>,
+    /// What it was told last.
+    pub(crate) told: Mark,
 }
 
 /// One reading of a source.
@@ -91,7 +96,10 @@ impl Consumer {
         workplace: Workplace,
     ) -> Consumer {
         let meters = vec![StageMeter::default(); source.stages.len()];
-        let projection = union(&[], subscribers.iter().flat_map(|s| s.columns.iter().copied()));
+        let wanted = subscribers.iter().flat_map(|s| s.columns.iter().copied());
+        // Whoever comes later may wait for the watermark of rows that came before.
+        let timed = source.watermark.map(|watermark| watermark.column);
+        let projection = union(&[], wanted.chain(timed));
         Consumer {
             id,
             subscribers,
@@ -144,6 +152,12 @@ impl Consumer {
         let place = |column| self.projection.binary_search(column);
         let places = subscriber.columns.iter().map(place).collect::<Result<_, _>>();
         Some(places.expect("readers deliver what every subscriber wants"))
+    }
+
+    /// Where a column of the source is among those that readers deliver.
+    pub(crate) fn place_of(&self, column: usize) -> usize {
+        let place = self.projection.binary_search(&column);
+        place.expect("readers deliver what is asked for here")
     }
 
     /// Carries out effects in order.
@@ -221,6 +235,7 @@ impl Consumer {
             slots: Arc::clone(&self.slots),
             gate: self.workplace.gate.clone(),
             throttle: self.throttle.clone(),
+            idle_after: self.source.watermark.map(|watermark| watermark.idle_after),
         }
     }
 

@@ -75,7 +75,11 @@ fn apply(world: &mut World, table: ObjectId, changes: Vec<Changes>) -> Result<()
         return Err(error);
     }
     let rows: u64 = changes.iter().map(|changes| changes.rows.num_rows() as u64).sum();
-    let inputs = changes.into_iter().map(|changes| (0, StepInput::Changes(changes))).collect();
+    let relation = &world.relations[&table];
+    let marks = changes.iter().filter_map(|changes| relation.mark_of(&changes.rows));
+    let marks = marks.collect::<Vec<_>>();
+    let inputs = changes.into_iter().map(|changes| (0, StepInput::Changes(changes)));
+    let inputs = inputs.chain(marks).collect();
     world.pending.rows += rows;
     world.run(BTreeMap::from([(table, inputs)]));
     match world.relations.get(&table).and_then(|relation| relation.failed.clone()) {

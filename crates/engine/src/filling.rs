@@ -5,7 +5,8 @@
 //! taken once the snapshot is in, in its order. A view is filled when nothing is left of both.
 //! Invariants: nobody reads a view that is not filled, and its readings of sources have not begun: what is stored of it
 //! after a crash is thrown away, and it is filled anew. What waits counts as the view's state, so that sources pause
-//! before it outgrows memory; a piece takes more than came meanwhile, so that filling ends.
+//! before it outgrows memory; a piece takes more than came meanwhile, so that filling ends; watermarks and the time are
+//! told when all is in.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -189,15 +190,20 @@ impl World {
             }
         };
         loop {
-            let Some(piece) = filling.next_piece() else { return (filling.then)(self) };
+            let Some(piece) = filling.next_piece() else { break };
             crash_point!("mid-filling");
             if let Err(error) = relation.absorb(piece) {
                 return self.relation_failed(id, &error.to_string());
             }
             if began.elapsed() >= ROUND_TIME_MAX {
-                break;
+                relation.filling = Some(Filling::UnderWay(filling));
+                return;
             }
         }
-        relation.filling = Some(Filling::UnderWay(filling));
+        // Only now: a row of the snapshot is not late because others came before it.
+        if let Err(error) = self.tell_marks(id) {
+            return self.relation_failed(id, &error.to_string());
+        }
+        (filling.then)(self);
     }
 }

@@ -44,6 +44,10 @@ pub(crate) enum Content {
         sequence: u64,
         enumeration: Enumeration,
     },
+    /// The split was read and empty for the idle time.
+    Idle {
+        split: SplitId,
+    },
     HandoffResolved(Vec<(SplitId, Position)>),
     StartsChecked,
     /// Will be tried again; shown until the stage's next news.

@@ -15,16 +15,19 @@ mod api;
 mod backoff;
 mod capture;
 mod captured;
+mod clock;
 mod commit;
 mod consumer;
 mod ddl;
 mod dml;
 mod engine;
 mod filling;
+mod generated;
 mod greatest;
 mod inbox;
 mod job;
 mod limits;
+mod marks;
 mod meeting;
 mod memory;
 mod meter;
@@ -46,4 +49,7 @@ pub use memory::MemoryLimits;
 pub use patience::{Asker, Patience};
 pub use scan::{Horizon, Scanned, SourceScan, Wanted};
 pub use segue_store::DeadLetter;
-pub use status::{CheckpointStatus, JobStatus, OperatorStatus, SplitStatus, StageStatus, Status};
+pub use status::{
+    CheckpointStatus, JobStatus, OperatorStatus, SplitStatus, StageStatus, Status,
+    WatermarkReached, WatermarkStatus,
+};

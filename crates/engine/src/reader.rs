@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use segue_connect::{ConnectError, ReadEvent, Rows};
+use segue_connect::{ConnectError, ReadEvent, Rows, SplitReader};
 use segue_coordinate::Assignment;
 use segue_types::{ConsumerId, Position, SplitId, StageIndex};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
@@ -34,6 +34,8 @@ pub(crate) struct Desk {
     pub(crate) slots: Arc<Semaphore>,
     pub(crate) gate: Gate,
     pub(crate) throttle: Throttle,
+    /// How long a split may be read and empty before that is told.
+    pub(crate) idle_after: Option<Duration>,
 }
 
 /// Where somebody asks a discovery to look at once; answered when what it found has been told.
@@ -122,7 +124,7 @@ async fn read_on(
     let mut reader = opened.map_err(discard_broken)?;
     let reading = if range.until.is_some() { Reading::Backfill } else { Reading::Live };
     loop {
-        let event = reader.next().await.map_err(discard_broken)?;
+        let event = next(desk, range, reader.as_mut()).await.map_err(discard_broken)?;
         backoff.reset();
         let done = match &event {
             ReadEvent::Rows(Rows { next, .. }) | ReadEvent::Progress { next } => {
@@ -139,6 +141,25 @@ async fn read_on(
             return Ok(());
         }
     }
+}
+
+/// The next event. The clock of idleness runs only here, where nothing but the log itself is waited for.
+async fn next(
+    desk: &Desk,
+    range: &Range,
+    reader: &mut dyn SplitReader,
+) -> Result<ReadEvent, ConnectError> {
+    let next = reader.next();
+    let Some(idle_after) = desk.idle_after.filter(|_| range.until.is_none()) else {
+        return next.await;
+    };
+    tokio::pin!(next);
+    tokio::select! {
+        event = &mut next => return event,
+        () = tokio::time::sleep(idle_after) => {}
+    }
+    desk.tell(Content::Idle { split: range.split.clone() });
+    next.await
 }
 
 /// Looks for splits until the set is sealed.

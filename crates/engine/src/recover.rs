@@ -146,10 +146,12 @@ fn restore_source(
             handoff: planned.handoff,
             definition,
             capture,
+            generated: planned.generated,
             store: Arc::clone(store),
         }));
     }
-    Ok(Some(Arc::new(SourceRuntime { object: object.id, stages })))
+    let watermark = segue_plan::watermark::of(object);
+    Ok(Some(Arc::new(SourceRuntime { object: object.id, stages, watermark })))
 }
 
 /// What was dropped and not let go outside. What this version cannot read is told, and no reason not to start.
@@ -206,8 +208,8 @@ fn restore_relation(
     Ok(plan)
 }
 
-/// Whether a view had not taken all of what it reads when the server stopped. Its readings of sources begin in the epoch in
-/// which it is filled; one without is ready from that epoch on.
+/// Whether a view had not taken all of what it reads when the server stopped. Its readings of sources begin in the
+/// epoch in which it is filled; one without is ready from that epoch on.
 fn is_unfilled(
     object: &Object,
     relation: &Relation,

@@ -19,6 +19,12 @@ pub(crate) enum Feed {
     Relation { object: ObjectId, projection: Arc<[usize]> },
     /// DML alone.
     Statements,
+    /// The watermark of a column of another table or view.
+    Watermark { object: ObjectId, column: usize },
+    /// The time of the step.
+    Clock,
+    /// The greatest time that DML wrote to this column, and what the watermark stays behind it.
+    OwnTimes { column: usize, delay_us: i64 },
 }
 
 /// A relation that is maintained.
@@ -182,7 +188,11 @@ impl Relation {
     pub(crate) fn reads(&self) -> impl Iterator<Item = ObjectId> + '_ {
         self.feeds.iter().filter_map(|feed| match feed {
             Feed::Relation { object, .. } => Some(*object),
-            Feed::Consumer | Feed::Statements => None,
+            Feed::Consumer
+            | Feed::Statements
+            | Feed::Watermark { .. }
+            | Feed::Clock
+            | Feed::OwnTimes { .. } => None,
         })
     }
 

@@ -11,12 +11,15 @@ use segue_connect::{
     Resume, SplitDefinition, SplitStart, StageReader,
 };
 use segue_coordinate::{SplitPlan, StagePlan, StageStart};
+use segue_plan::generated::Generated;
 use segue_plan::stages::PlannedHandoff;
+use segue_plan::watermark::WatermarkPlan;
 use segue_store::Store;
 use segue_store::capture::Manifest;
 use segue_types::{ObjectId, Position, SplitId, StageIndex};
 
 use crate::captured::{self, CapturedStage};
+use crate::generated::{generating, read_columns};
 use crate::greatest::Greatest;
 
 /// A source, or a table fed by stages, as its consumers read it.
@@ -24,6 +27,7 @@ use crate::greatest::Greatest;
 pub(crate) struct SourceRuntime {
     pub(crate) object: ObjectId,
     pub(crate) stages: Vec<Arc<StageRuntime>>,
+    pub(crate) watermark: Option<WatermarkPlan>,
 }
 
 /// One stage.
@@ -38,6 +42,7 @@ pub(crate) struct StageRuntime {
     pub(crate) definition: ReadDefinition,
     /// The published result of a stage that resumes by capture.
     pub(crate) capture: Option<Arc<Manifest>>,
+    pub(crate) generated: Option<Arc<Generated>>,
     pub(crate) store: Arc<Store>,
 }
 
@@ -56,13 +61,15 @@ impl StageRuntime {
         self: &Arc<Self>,
         projection: &[usize],
     ) -> Result<Box<dyn StageReader>, ConnectError> {
-        match &self.capture {
+        let read = read_columns(self.generated.as_ref(), projection);
+        let reader: Box<dyn StageReader> = match &self.capture {
             Some(manifest) => {
                 let (manifest, store) = (Arc::clone(manifest), Arc::clone(&self.store));
-                Ok(Box::new(CapturedStage::new(Arc::clone(self), manifest, store, projection)))
+                Box::new(CapturedStage::new(Arc::clone(self), manifest, store, &read))
             }
-            None => self.connector.open(&self.config, &self.definition, projection).await,
-        }
+            None => self.connector.open(&self.config, &self.definition, &read).await?,
+        };
+        Ok(generating(reader, self.generated.as_ref(), projection))
     }
 
     /// The stage as the coordinator of a new consumer sees it. `starts` overrides the pinned starts: an
@@ -115,7 +122,7 @@ impl SourceRuntime {
             }
         };
         let stages = self.stages.iter().enumerate().map(with_capture).collect();
-        SourceRuntime { object: self.object, stages }
+        SourceRuntime { object: self.object, stages, watermark: self.watermark }
     }
 
     /// Where `to` starts after `from`, which is complete and has ended at `ends`.

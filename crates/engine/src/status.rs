@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use segue_coordinate::{Mode, Role, SplitPhase, mode, split_status, stage_status};
+use segue_flow::Mark;
 use segue_types::{Boundedness, ConsumerId, Continuity, Epoch, ObjectId, OperatorId};
 
 use crate::consumer::Consumer;
@@ -27,6 +28,24 @@ pub struct Status {
     pub jobs: Vec<JobStatus>,
     pub operators: Vec<OperatorStatus>,
     pub checkpoints: Vec<CheckpointStatus>,
+    pub watermarks: Vec<WatermarkStatus>,
+}
+
+/// How far the watermark of one reading of a source has come.
+#[derive(Clone, Copy, Debug)]
+pub struct WatermarkStatus {
+    pub source: ObjectId,
+    /// `None` while nothing is known.
+    pub reached: Option<WatermarkReached>,
+}
+
+/// What a watermark has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WatermarkReached {
+    /// Microseconds since 1970.
+    Time(i64),
+    /// No row comes any more.
+    End,
 }
 
 /// A stage as one consumer reads it.
@@ -103,6 +122,8 @@ pub struct OperatorStatus {
     pub state_bytes: u64,
     /// Expressions that failed for a row and gave NULL.
     pub expression_errors: u64,
+    /// Rows that came when their window was closed, and were dropped.
+    pub late_rows: u64,
 }
 
 impl OperatorStatus {
@@ -133,6 +154,7 @@ impl World {
             jobs: self.jobs.iter().map(|(object, job)| self.job(object, job)).collect(),
             operators: self.operators(),
             checkpoints: self.checkpoints.iter().cloned().collect(),
+            watermarks: self.consumers.values().filter_map(watermark).collect(),
         }
     }
 
@@ -156,11 +178,22 @@ impl World {
                 state_rows: stats.state_rows,
                 state_bytes: stats.state_bytes,
                 expression_errors: stats.expression_errors,
+                late_rows: stats.late_rows,
             };
             relation.dataflow.operators().into_iter().map(status)
         };
         self.relations.iter_mut().flat_map(of).collect()
     }
+}
+
+fn watermark(consumer: &Consumer) -> Option<WatermarkStatus> {
+    consumer.source.watermark?;
+    let reached = match consumer.mark() {
+        Mark::Unknown => None,
+        Mark::At(time) => Some(WatermarkReached::Time(time)),
+        Mark::Ended => Some(WatermarkReached::End),
+    };
+    Some(WatermarkStatus { source: consumer.source.object, reached })
 }
 
 const MEMORY_IS_SHORT: &str = "memory is above the soft limit";

@@ -47,6 +47,7 @@ pub(crate) fn run(mut world: World, inbox: &Receiver<Message>, mut committer: Co
             true => Some(Duration::ZERO),
             false => may_seal.then(|| EPOCH_INTERVAL_MIN.saturating_sub(sealed_at.elapsed())),
         };
+        let wait = wait.into_iter().chain(world.until_due()).min();
         let taken = take(&mut world, inbox, &mut committer, wait);
         world.fill_some();
         shutdown |= taken.shutdown;
@@ -89,7 +90,11 @@ fn take(
         (None, None) => inbox.recv().ok(),
         (None, Some(wait)) => match inbox.recv_timeout(wait) {
             Ok(message) => Some(message),
-            Err(RecvTimeoutError::Timeout) => return Taken { shutdown: false, more: false },
+            Err(RecvTimeoutError::Timeout) => {
+                // Time alone may change what is shown.
+                round.step(world);
+                return Taken { shutdown: false, more: false };
+            }
             Err(RecvTimeoutError::Disconnected) => None,
         },
     };
@@ -146,6 +151,8 @@ impl Round {
     fn step(&mut self, world: &mut World) {
         world.pending.rows += self.rows as u64;
         self.rows = 0;
+        world.move_watermarks(&mut self.inputs);
+        world.tick(&mut self.inputs);
         world.run(std::mem::take(&mut self.inputs));
         self.permits.clear();
         world.rendezvous();
@@ -177,6 +184,9 @@ impl Round {
                 splits: enumeration.splits.into_iter().map(crate::source::split_plan).collect(),
                 sealed: enumeration.sealed,
             },
+            Content::Idle { split } => {
+                return world.tell(id, Event::Idle { assignment, stage, split });
+            }
             Content::HandoffResolved(starts) => {
                 Event::HandoffResolved { assignment, stage, starts }
             }
@@ -217,10 +227,14 @@ impl Round {
         let is_last = stage.as_usize() + 1 == consumer.source.stages.len();
         let moment = Moment::of(&told, rows.as_ref(), is_last);
         moment.before();
+        let watermark = rows.as_ref().and_then(|rows| consumer.watermark_of(&rows.changes.rows));
         if let Some(rows) = rows {
-            self.apply(world, id, (stage, split), rows);
+            self.apply(world, id, (stage, split.clone()), rows);
         }
         world.tell(id, told);
+        if let Some(watermark) = watermark {
+            world.tell(id, Event::Timed { stage, split, watermark });
+        }
         moment.after();
     }
 

@@ -17,6 +17,7 @@ use segue_types::{
 };
 
 use crate::api::Published;
+use crate::clock;
 use crate::consumer::{Consumer, Stopped, Workplace};
 use crate::inbox::News;
 use crate::job::Jobs;
@@ -197,12 +198,15 @@ impl World {
     /// Runs every relation that has something to take, lower ids first, and hands what each puts out to
     /// those that read it.
     pub(crate) fn run(&mut self, mut inputs: BTreeMap<ObjectId, Inputs>) {
-        while let Some((id, rows)) = inputs.pop_first() {
+        let now = clock::now_us();
+        while let Some((id, mut rows)) = inputs.pop_first() {
             let readers = self.readers.get(&id).cloned().unwrap_or_default();
             let Some(relation) = self.relations.get_mut(&id) else { continue };
             if relation.failed.is_some() {
                 continue;
             }
+            rows.extend(relation.told_time(now));
+            let marks = relation.marks();
             let stepped = match readers.is_empty() {
                 true => relation.absorb(rows).map(|()| Vec::new()),
                 false => relation.step(rows),
@@ -226,6 +230,9 @@ impl World {
                         }
                     }
                 }
+            }
+            if !marks.is_empty() {
+                self.pass_marks_on(id, &marks, &mut inputs);
             }
         }
     }

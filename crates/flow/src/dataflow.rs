@@ -20,6 +20,7 @@ use segue_types::{Changes, ObjectId, Op, OperatorId, Ops, StateBlob};
 use crate::blob::SealedBlob;
 use crate::delta::Delta;
 use crate::error::{RestoreError, StepError};
+use crate::mark::{Mark, Moved};
 use crate::operators::{Operator, OperatorState};
 use crate::rows::{CHUNK_ROWS, RelationVersion, nullable};
 use crate::spec::{DataflowSpec, InputKind, Node, OperatorSpec};
@@ -65,6 +66,8 @@ pub struct Dataflow {
     applying: Duration,
     /// Relation's schema without NOT NULL.
     schema: SchemaRef,
+    /// Of the spec's watermarks, in their order.
+    marks: Vec<Mark>,
 }
 
 struct Running {
@@ -74,6 +77,8 @@ struct Running {
     busy: Duration,
     /// Expressions that failed before the operator was put into other shards.
     former_errors: u64,
+    /// Rows that were late before that.
+    former_late: u64,
 }
 
 enum NodeKind {
@@ -119,6 +124,7 @@ impl Dataflow {
             rows_out: 0,
             busy: Duration::ZERO,
             former_errors: 0,
+            former_late: 0,
         });
         Dataflow {
             object,
@@ -126,6 +132,7 @@ impl Dataflow {
             relation: Relation::build(object, &spec, workers),
             applying: Duration::ZERO,
             schema: nullable(&spec.schema),
+            marks: vec![Mark::Unknown; spec.watermarks.len()],
             spec,
             workers,
             clock: || Duration::ZERO,
@@ -181,6 +188,8 @@ impl Dataflow {
         }
         let began = (self.clock)();
         let output = self.output(data.of(self.spec.output))?;
+        let marks = self.spec.watermarks.iter().map(|of| Moved::of(data.of(of.node)).after);
+        self.marks = marks.collect();
         let place = format!("relation of object {}", self.object);
         match &mut self.relation {
             Relation::Stored(rows) | Relation::Derived { rows, .. } => {
@@ -310,6 +319,7 @@ impl Dataflow {
             to.rows_out = from.rows_out;
             to.busy = from.busy;
             to.former_errors = from.expression_errors();
+            to.former_late = from.late_rows();
         }
         resharded.applying = self.applying;
         Ok(resharded)
@@ -342,7 +352,24 @@ impl Dataflow {
                 (None, [first, ..]) => return Err(foreign(first, "the operator has no state")),
             }
         }
-        self.restore_relation(&of_relation)
+        self.restore_relation(&of_relation)?;
+        if !self.marks.is_empty() {
+            // Over nothing: it only finds how far the watermarks had come.
+            let step = self.step(Vec::new());
+            step.map_err(|error| RestoreError::Rebuild { reason: error.to_string() })?;
+        }
+        Ok(())
+    }
+
+    /// How far the watermark of a column of the relation has come; `None` where it has none.
+    pub fn watermark(&self, column: usize) -> Option<Mark> {
+        let place = self.spec.watermarks.iter().position(|of| of.column == column)?;
+        Some(self.marks[place])
+    }
+
+    /// The time at which the clock will change something, if nothing else does before.
+    pub fn due(&self) -> Option<i64> {
+        self.nodes.iter().filter_map(|running| running.node.due()).min()
     }
 
     fn restore_relation(&mut self, blobs: &[StateBlob]) -> Result<(), RestoreError> {
@@ -413,6 +440,7 @@ impl Dataflow {
                     state_rows: size.rows as u64,
                     state_bytes: size.bytes as u64,
                     expression_errors: running.expression_errors(),
+                    late_rows: running.late_rows(),
                 }
             })
             .collect::<Vec<_>>();
@@ -433,6 +461,7 @@ impl Dataflow {
                 state_rows: size.rows as u64,
                 state_bytes: size.bytes as u64,
                 expression_errors: 0,
+                late_rows: 0,
             });
         }
         stats
@@ -447,6 +476,10 @@ impl Running {
         };
         self.former_errors + since
     }
+
+    fn late_rows(&self) -> u64 {
+        self.former_late + self.node.late_rows()
+    }
 }
 
 impl NodeKind {
@@ -454,6 +487,20 @@ impl NodeKind {
         match self {
             NodeKind::Deltas(operator) => operator.state(),
             NodeKind::Changes(normalise) => Some(normalise.as_mut()),
+        }
+    }
+
+    fn late_rows(&self) -> u64 {
+        match self {
+            NodeKind::Deltas(operator) => operator.late_rows(),
+            NodeKind::Changes(_) => 0,
+        }
+    }
+
+    fn due(&self) -> Option<i64> {
+        match self {
+            NodeKind::Deltas(operator) => operator.due(),
+            NodeKind::Changes(_) => None,
         }
     }
 }

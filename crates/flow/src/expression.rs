@@ -9,6 +9,14 @@ use arrow::compute::concat;
 use datafusion::error::DataFusionError;
 use datafusion::physical_expr::PhysicalExpr;
 
+/// One value per row, NULL where the expression fails.
+pub fn value_of(
+    expression: &dyn PhysicalExpr,
+    batch: &RecordBatch,
+) -> Result<ArrayRef, DataFusionError> {
+    evaluate(expression, batch, &mut 0)
+}
+
 /// One value per row; adds the rows that failed to `errors`.
 pub(crate) fn evaluate(
     expression: &dyn PhysicalExpr,

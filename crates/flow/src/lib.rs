@@ -1,5 +1,5 @@
-//! The delta engine: relations kept up to date from changes. Synchronous, vectorised, without I/O or clock; threads only
-//! share the work within an operator, and never tell in a result.
+//! The delta engine: relations kept up to date from changes. Synchronous, vectorised, without I/O or clock; threads
+//! only share the work within an operator, and never tell in a result.
 //!
 //! Words: a *delta* is rows with signed weights; a *step* is one run over what arrived; a *seal* returns what to
 //! store since the last one; a *version* is an immutable snapshot of a relation.
@@ -19,6 +19,7 @@ mod delta;
 mod error;
 mod expression;
 mod key;
+mod mark;
 mod operators;
 mod program;
 mod rows;
@@ -31,13 +32,16 @@ pub use blob::SealedBlob;
 pub use dataflow::{Dataflow, StepInput, place_of};
 pub use delta::Delta;
 pub use error::{RestoreError, StepError};
+pub use expression::value_of;
 pub use key::{GROUPS, KEY_CODEC_VERSION, VNODES, group_of, hash_rows, vnode_of};
+pub use mark::{Mark, mark_schema};
 pub use program::Program;
 pub use rows::RelationVersion;
 pub use segue_types::{BlobKind, Changes, Ops, StateBlob};
 pub use spec::{
-    AggregateFunction, AggregateSpec, Conflict, DataflowSpec, InputKind, InputSpec, JoinKind,
-    JoinSpec, Node, NullKeys, OperatorSpec, PartitionedInput, RowNumbers, SortColumn, TopNSpec,
+    AggregateFunction, AggregateSpec, ColumnWatermark, Conflict, DataflowSpec, InputKind,
+    InputSpec, JoinKind, JoinSpec, Node, NullKeys, Nulls, OperatorSpec, PartitionedInput,
+    Resolution, RowNumbers, Shown, SortColumn, TopNSpec,
 };
 pub use stats::{Clock, OperatorStats};
 pub use workers::Workers;

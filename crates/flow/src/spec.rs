@@ -24,6 +24,16 @@ pub struct DataflowSpec {
     pub schema: SchemaRef,
     /// Columns that hold at most one row per value; empty when nothing is promised.
     pub key: Vec<usize>,
+    /// Columns of the relation whose times come to an end.
+    pub watermarks: Vec<ColumnWatermark>,
+}
+
+/// A watermark of a column of the relation: no row changes any more whose time it has passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ColumnWatermark {
+    pub column: usize,
+    /// Delivers the watermark.
+    pub node: Node,
 }
 
 /// What an operator reads.
@@ -85,6 +95,34 @@ pub enum OperatorSpec {
     Constant { rows: RecordBatch },
     /// A row for each item of the lists in these columns, which go together.
     Unnest { input: Node, lists: Vec<usize>, schema: SchemaRef },
+    /// A watermark, or a clock, that arrives as [`crate::Mark`]s.
+    Watermark { input: Node, schema: SchemaRef },
+    /// The least of several watermarks.
+    LeastWatermark { inputs: Vec<Node>, schema: SchemaRef },
+    /// The rows whose time in `column` the watermark has not passed when they come.
+    DropLate { input: Node, watermark: Node, column: usize },
+    /// The rows, once the watermark has passed their time in `column`.
+    Withhold { input: Node, watermark: Node, column: usize },
+    /// An aggregate of which the key at `window` is a time: state that the watermark has passed goes, results stay.
+    WindowedAggregate {
+        input: Node,
+        watermark: Node,
+        window: usize,
+        keys: Vec<usize>,
+        aggregates: Vec<AggregateSpec>,
+        schema: SchemaRef,
+    },
+    /// The rows that are shown at the time of the clock.
+    Temporal { input: Node, clock: Node, column: usize, shown: Shown },
+}
+
+/// When a row is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Shown {
+    /// From its time on.
+    From,
+    /// Before its time.
+    Until,
 }
 
 /// Which rows [`OperatorSpec::TopN`] shows.
@@ -170,11 +208,30 @@ impl JoinKind {
     }
 }
 
-/// What an INSERT does where its key exists. A put always overwrites.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// What a row does where its key exists.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Conflict {
     Overwrite,
+    /// Nothing, if it is inserted; a put overwrites.
     DoNothing,
+    /// What is there and what comes, inserted or put, become one row.
+    Resolve(Resolution),
+}
+
+/// How two rows of one key become one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Resolution {
+    pub nulls: Nulls,
+    /// Columns that say which row is newer, compared in their order; empty where the one that comes later is.
+    pub versions: Vec<usize>,
+}
+
+/// What NULL in a newer row means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Nulls {
+    Replace,
+    /// The column stays as it was.
+    KeepFormer,
 }
 
 /// One aggregate over a column of the input.
@@ -270,7 +327,18 @@ impl DataflowSpec {
             output: if keyed { Node::Operator(0) } else { Node::Input(0) },
             schema,
             key,
+            watermarks: Vec::new(),
         }
+    }
+
+    /// Adds an input that is told how far the watermark of a column of the relation has come.
+    pub fn watch(&mut self, column: usize) {
+        let schema = crate::mark::mark_schema(self.schema.field(column).data_type());
+        self.inputs.push(InputSpec { schema: Arc::clone(&schema), kind: InputKind::AppendOnly });
+        let input = Node::Input(self.inputs.len() - 1);
+        self.operators.push(OperatorSpec::Watermark { input, schema });
+        let node = Node::Operator(self.operators.len() - 1);
+        self.watermarks.push(ColumnWatermark { column, node });
     }
 
     /// Whether some operator computes whole partitions again when a row of theirs changes.
@@ -314,9 +382,15 @@ impl DataflowSpec {
                 | OperatorSpec::Lookup { schema, .. }
                 | OperatorSpec::Recompute { schema, .. }
                 | OperatorSpec::TopN { schema, .. }
+                | OperatorSpec::Watermark { schema, .. }
+                | OperatorSpec::LeastWatermark { schema, .. }
+                | OperatorSpec::WindowedAggregate { schema, .. }
                 | OperatorSpec::Unnest { schema, .. } => Arc::clone(schema),
                 OperatorSpec::Constant { rows } => rows.schema(),
-                OperatorSpec::Filter { input, .. } => self.schema_of(*input),
+                OperatorSpec::Filter { input, .. }
+                | OperatorSpec::DropLate { input, .. }
+                | OperatorSpec::Withhold { input, .. }
+                | OperatorSpec::Temporal { input, .. } => self.schema_of(*input),
                 OperatorSpec::Normalise { input, .. } => Arc::clone(&self.inputs[*input].schema),
             },
         }
@@ -329,7 +403,10 @@ impl DataflowSpec {
             Node::Operator(operator) => match &self.operators[operator] {
                 OperatorSpec::Normalise { .. }
                 | OperatorSpec::Recompute { .. }
+                | OperatorSpec::Temporal { shown: Shown::Until, .. }
                 | OperatorSpec::TopN { .. } => false,
+                // What is put out is never taken back.
+                OperatorSpec::Withhold { .. } => true,
                 OperatorSpec::Join { left, right, join, .. } => match join.kind {
                     JoinKind::Inner | JoinKind::Semi => {
                         self.is_append_only(*left) && self.is_append_only(*right)
@@ -338,7 +415,8 @@ impl DataflowSpec {
                 },
                 OperatorSpec::Lookup { left, .. } => self.is_append_only(*left),
                 // A group of an append-only input never dies, and without aggregates it never changes.
-                OperatorSpec::Aggregate { input, aggregates, .. } => {
+                OperatorSpec::Aggregate { input, aggregates, .. }
+                | OperatorSpec::WindowedAggregate { input, aggregates, .. } => {
                     aggregates.is_empty() && self.is_append_only(*input)
                 }
                 other => other.inputs().iter().all(|input| self.is_append_only(*input)),
@@ -354,13 +432,20 @@ impl DataflowSpec {
                 OperatorSpec::Normalise { .. }
                 | OperatorSpec::Aggregate { .. }
                 | OperatorSpec::Recompute { .. }
+                | OperatorSpec::Withhold { .. }
+                | OperatorSpec::WindowedAggregate { .. }
+                | OperatorSpec::Temporal { .. }
                 | OperatorSpec::TopN { .. } => true,
-                OperatorSpec::Filter { input, .. } => self.is_consolidated(*input),
+                OperatorSpec::Filter { input, .. } | OperatorSpec::DropLate { input, .. } => {
+                    self.is_consolidated(*input)
+                }
                 OperatorSpec::Project { .. }
                 | OperatorSpec::UnionAll { .. }
                 | OperatorSpec::Join { .. }
                 | OperatorSpec::Lookup { .. }
                 | OperatorSpec::Constant { .. }
+                | OperatorSpec::Watermark { .. }
+                | OperatorSpec::LeastWatermark { .. }
                 | OperatorSpec::Unnest { .. } => self.is_append_only(node),
             },
         }
@@ -375,7 +460,14 @@ impl OperatorSpec {
             | OperatorSpec::Filter { input, .. }
             | OperatorSpec::Aggregate { input, .. }
             | OperatorSpec::TopN { input, .. }
+            | OperatorSpec::Watermark { input, .. }
             | OperatorSpec::Unnest { input, .. } => vec![*input],
+            OperatorSpec::DropLate { input, watermark, .. }
+            | OperatorSpec::Withhold { input, watermark, .. }
+            | OperatorSpec::WindowedAggregate { input, watermark, .. } => {
+                vec![*input, *watermark]
+            }
+            OperatorSpec::Temporal { input, clock, .. } => vec![*input, *clock],
             OperatorSpec::Join { left, right, .. } | OperatorSpec::Lookup { left, right, .. } => {
                 vec![*left, *right]
             }
@@ -383,7 +475,9 @@ impl OperatorSpec {
                 inputs.iter().map(|input| input.node).collect()
             }
             OperatorSpec::Constant { .. } => Vec::new(),
-            OperatorSpec::UnionAll { inputs, .. } => inputs.clone(),
+            OperatorSpec::UnionAll { inputs, .. } | OperatorSpec::LeastWatermark { inputs, .. } => {
+                inputs.clone()
+            }
             OperatorSpec::Normalise { input, .. } => vec![Node::Input(*input)],
         }
     }
@@ -395,14 +489,24 @@ impl OperatorSpec {
             OperatorSpec::Filter { .. } => "filter",
             OperatorSpec::UnionAll { .. } => "union all",
             OperatorSpec::Normalise { .. } => "normalise",
-            OperatorSpec::Aggregate { aggregates, .. } if aggregates.is_empty() => "distinct",
-            OperatorSpec::Aggregate { .. } => "aggregate",
+            OperatorSpec::Aggregate { aggregates, .. }
+            | OperatorSpec::WindowedAggregate { aggregates, .. }
+                if aggregates.is_empty() =>
+            {
+                "distinct"
+            }
+            OperatorSpec::Aggregate { .. } | OperatorSpec::WindowedAggregate { .. } => "aggregate",
             OperatorSpec::Join { join, .. } => join.kind.name(),
             OperatorSpec::Lookup { .. } => "temporal join",
             OperatorSpec::Recompute { .. } => "recompute",
             OperatorSpec::TopN { .. } => "top n",
             OperatorSpec::Constant { .. } => "constant",
             OperatorSpec::Unnest { .. } => "unnest",
+            OperatorSpec::Watermark { .. } => "watermark",
+            OperatorSpec::LeastWatermark { .. } => "least watermark",
+            OperatorSpec::DropLate { .. } => "drop late",
+            OperatorSpec::Withhold { .. } => "emit on window close",
+            OperatorSpec::Temporal { .. } => "temporal filter",
         }
     }
 }

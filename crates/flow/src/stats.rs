@@ -24,4 +24,6 @@ pub struct OperatorStats {
     pub state_bytes: u64,
     /// Rows for which an expression failed and gave NULL.
     pub expression_errors: u64,
+    /// Rows that came when their window was closed, and were dropped.
+    pub late_rows: u64,
 }

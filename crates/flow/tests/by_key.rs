@@ -7,8 +7,8 @@ use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringArray, UInt
 use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
 use proptest::prelude::*;
 use segue_flow::{
-    BlobKind, Changes, Conflict, Dataflow, DataflowSpec, Delta, InputKind, Ops, RelationVersion,
-    SealedBlob, StateBlob, StepError, StepInput, Workers,
+    BlobKind, Changes, Conflict, Dataflow, DataflowSpec, Delta, InputKind, Nulls, Ops,
+    RelationVersion, Resolution, SealedBlob, StateBlob, StepError, StepInput, Workers,
 };
 use segue_types::{ObjectId, Op};
 
@@ -79,10 +79,10 @@ fn steps() -> impl Strategy<Value = Steps> {
     )
 }
 
-fn model(model: &mut BTreeMap<i64, String>, conflict: Conflict, changes: &[(Op, i64, u8)]) {
+fn model(model: &mut BTreeMap<i64, String>, conflict: &Conflict, changes: &[(Op, i64, u8)]) {
     for (op, key, value) in changes {
         match op {
-            Op::Insert if conflict == Conflict::DoNothing && model.contains_key(key) => {}
+            Op::Insert if *conflict == Conflict::DoNothing && model.contains_key(key) => {}
             Op::Insert | Op::Put => {
                 model.insert(*key, format!("value {value}"));
             }
@@ -104,13 +104,13 @@ fn keep(stored: &mut HashMap<(u64, u8), Vec<StateBlob>>, sealed: &[SealedBlob]) 
 }
 
 fn check(conflict: Conflict, steps: &Steps) {
-    let mut dataflow = table(conflict);
+    let mut dataflow = table(conflict.clone());
     let mut expected = BTreeMap::new();
     let mut sum = BTreeMap::new();
     let mut stored = HashMap::new();
     let mut versions = Vec::new();
     for (rows, seals, restores) in steps {
-        model(&mut expected, conflict, rows);
+        model(&mut expected, &conflict, rows);
         let (first, second) = rows.split_at(rows.len() / 2);
         let inputs = vec![(0, changes(first)), (0, changes(second))];
         for delta in dataflow.step(inputs).expect("valid changes") {
@@ -130,7 +130,7 @@ fn check(conflict: Conflict, steps: &Steps) {
             keep(&mut stored, &dataflow.seal());
         }
         if *seals && *restores {
-            dataflow = table(conflict);
+            dataflow = table(conflict.clone());
             dataflow.restore(stored.values().flatten().cloned().collect()).expect("just sealed");
         }
         versions.push((dataflow.version(), expected.clone()));
@@ -247,4 +247,86 @@ fn a_damaged_or_foreign_blob_is_refused() {
         Dataflow::new(ObjectId(9), other, Workers::ONE).restore(blobs).is_err(),
         "another object"
     );
+}
+
+/// Key, a value that may be NULL, a version that may be NULL.
+type Versioned = (i64, Option<i64>, Option<i64>);
+
+fn versioned(rows: &[Versioned]) -> RecordBatch {
+    let field = |name| Field::new(name, DataType::Int64, true);
+    let schema = Arc::new(Schema::new(vec![field("k"), field("a"), field("v")]));
+    let columns: Vec<ArrayRef> = vec![
+        Arc::new(rows.iter().map(|row| Some(row.0)).collect::<Int64Array>()),
+        Arc::new(rows.iter().map(|row| row.1).collect::<Int64Array>()),
+        Arc::new(rows.iter().map(|row| row.2).collect::<Int64Array>()),
+    ];
+    RecordBatch::try_new(schema, columns).expect("columns of the schema")
+}
+
+/// What a row is after another of its key.
+fn met(before: Option<&Versioned>, new: &Versioned, resolution: &Resolution) -> Versioned {
+    let Some(before) = before else { return *new };
+    let wins = resolution.versions.is_empty() || (new.2.is_some() && new.2 >= before.2);
+    match (wins, resolution.nulls) {
+        (false, _) => *before,
+        (true, Nulls::Replace) => *new,
+        (true, Nulls::KeepFormer) => (new.0, new.1.or(before.1), new.2.or(before.2)),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn rows_of_a_key_that_meet_are_resolved(
+        steps in prop::collection::vec(
+            prop::collection::vec(
+                (0_i64..4, prop::option::of(0_i64..9), prop::option::of(0_i64..4), 0_u8..4),
+                0..8,
+            ),
+            1..8,
+        ),
+        keeps in any::<bool>(),
+        has_versions in any::<bool>(),
+    ) {
+        let nulls = if keeps { Nulls::KeepFormer } else { Nulls::Replace };
+        let versions = if has_versions { vec![2] } else { Vec::new() };
+        let resolution = Resolution { nulls, versions };
+        let conflict = Conflict::Resolve(resolution.clone());
+        let schema = versioned(&[]).schema();
+        let spec = DataflowSpec::table(schema, vec![0], conflict, InputKind::Changelog);
+        let mut dataflow = Dataflow::new(ObjectId(1), spec, Workers::ONE);
+        let mut model = BTreeMap::<i64, Versioned>::new();
+        for step in &steps {
+            let rows = step.iter().map(|(k, a, v, _)| (*k, *a, *v)).collect::<Vec<_>>();
+            let ops = step.iter().map(|(.., op)| match op {
+                0 => Op::Remove,
+                1 => Op::Insert,
+                _ => Op::Put,
+            });
+            let ops = ops.collect::<Vec<_>>();
+            for (row, op) in rows.iter().zip(&ops) {
+                match op {
+                    Op::Remove => drop(model.remove(&row.0)),
+                    _ => {
+                        let after = met(model.get(&row.0), row, &resolution);
+                        model.insert(row.0, after);
+                    }
+                }
+            }
+            let codes = UInt8Array::from(ops.iter().map(|op| *op as u8).collect::<Vec<_>>());
+            let changes = Changes { rows: versioned(&rows), ops: Ops::Each(codes) };
+            dataflow.step(vec![(0, StepInput::Changes(changes))]).expect("rows of the schema");
+            let mut found = BTreeMap::new();
+            for batch in dataflow.version().batches() {
+                let column = |place: usize| batch.column(place).as_primitive::<Int64Type>().clone();
+                let (k, a, v) = (column(0), column(1), column(2));
+                for ((k, a), v) in k.iter().zip(a.iter()).zip(v.iter()) {
+                    let k = k.expect("a key");
+                    prop_assert!(found.insert(k, (k, a, v)).is_none(), "one row of a key");
+                }
+            }
+            prop_assert_eq!(&found, &model);
+        }
+    }
 }

@@ -37,6 +37,7 @@ fn dataflow(predicate: &str, projected: &str) -> Dataflow {
         output: Node::Operator(1),
         schema: schema(),
         key: Vec::new(),
+        watermarks: Vec::new(),
     };
     Dataflow::new(ObjectId(1), spec, Workers::ONE)
 }

@@ -45,6 +45,7 @@ fn dataflow() -> Dataflow {
         output: Node::Operator(0),
         schema: output,
         key: vec![0],
+        watermarks: Vec::new(),
     };
     Dataflow::new(ObjectId(5), spec, Workers::ONE)
 }

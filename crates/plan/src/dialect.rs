@@ -20,6 +20,7 @@ mod operators;
 mod parse;
 mod quantified;
 mod regexp;
+mod sessions;
 mod sets;
 mod simple;
 mod subqueries;
@@ -27,6 +28,8 @@ mod syntax;
 mod text;
 mod value_error;
 mod windows;
+
+pub(crate) use windows::signed_micros as fixed_micros;
 mod zone;
 
 use std::sync::Arc;

@@ -5,5 +5,7 @@
 
 pub mod delta;
 pub mod dialect;
+pub mod generated;
 pub mod stages;
 pub mod tables;
+pub mod watermark;

@@ -14,12 +14,16 @@ mod explain;
 mod read;
 mod start;
 
+use std::sync::Arc;
+
 use arrow::datatypes::SchemaRef;
 use segue_catalog::{Mutability, OnConflict};
 use segue_connect::{Capabilities, HandoffKind, ReadConfig, Registry};
 use segue_sql::{ConflictAction, CreateSource, CreateTable, Input, Name, Read, Stage};
 use segue_types::{Continuity, SqlState, UserError};
 
+use crate::generated::Generated;
+use crate::watermark::{self, WatermarkPlan};
 use columns::Bound;
 pub use explain::explain;
 
@@ -29,6 +33,7 @@ pub struct SourcePlan {
     pub schema: SchemaRef,
     /// Indexes into `schema`. Empty where every row is an event, even if a PRIMARY KEY was declared.
     pub key: Vec<usize>,
+    pub watermark: Option<WatermarkPlan>,
     pub stages: Vec<PlannedStage>,
     /// What the user should know.
     pub notices: Vec<String>,
@@ -41,7 +46,10 @@ pub struct TablePlan {
     /// Indexes into `schema` of the PRIMARY KEY.
     pub key: Vec<usize>,
     pub on_conflict: OnConflict,
+    /// Columns that say which of two rows of a key is newer.
+    pub versions: Vec<usize>,
     pub mutability: Mutability,
+    pub watermark: Option<WatermarkPlan>,
     /// Empty for a table that only DML feeds.
     pub stages: Vec<PlannedStage>,
     pub notices: Vec<String>,
@@ -57,6 +65,8 @@ pub struct PlannedStage {
     pub capabilities: Capabilities,
     /// How it takes over from the stage before; `None` for the first.
     pub handoff: Option<PlannedHandoff>,
+    /// Of the object, computed as rows come in.
+    pub generated: Option<Arc<Generated>>,
 }
 
 /// How a stage takes over from its predecessor.
@@ -75,8 +85,8 @@ pub fn plan_source(registry: &Registry, source: &CreateSource) -> Result<SourceP
     columns::refuse_defaults(&source.columns)?;
     let (mut stages, mut notices) = plan_stages(registry, &parts, &bound)?;
     let key = columns::source_key(&source.name, &bound, &mut stages, &mut notices);
-    notices.extend(columns::watermark_notice(&source.columns));
-    Ok(SourcePlan { schema: bound.schema, key, stages, notices })
+    columns::check_watermark(&source.columns, &stages)?;
+    Ok(SourcePlan { schema: bound.schema, key, watermark: bound.watermark, stages, notices })
 }
 
 /// Plans a table.
@@ -93,9 +103,11 @@ pub fn plan_table(registry: &Registry, table: &CreateTable) -> Result<TablePlan,
     if table.input.is_some() {
         columns::refuse_defaults(&table.columns)?;
     }
-    if table.on_conflict.is_some() && bound.key.is_empty() {
-        let message =
-            format!("ON CONFLICT of table \"{}\" needs a PRIMARY KEY", table.name.as_str());
+    let resolves = table.on_conflict.is_some() || !table.versions.is_empty();
+    if resolves && bound.key.is_empty() {
+        let clause =
+            if table.on_conflict.is_some() { "ON CONFLICT" } else { "WITH VERSION COLUMN" };
+        let message = format!("{clause} of table \"{}\" needs a PRIMARY KEY", table.name.as_str());
         return Err(UserError::new(SqlState::INVALID_TABLE_DEFINITION, message)
             .with_hint("Declare the PRIMARY KEY by which rows are in conflict.")
             .at(table.offset.0));
@@ -104,22 +116,36 @@ pub fn plan_table(registry: &Registry, table: &CreateTable) -> Result<TablePlan,
         segue_sql::Mutability::Mutable => Mutability::Mutable,
         segue_sql::Mutability::AppendOnly => Mutability::AppendOnly,
     };
+    if table.columns.watermark.is_some() && !watermark::suits(mutability) {
+        return Err(watermark::needs_events(&table.columns, "Declare the table APPEND ONLY."));
+    }
     let on_conflict = on_conflict(table, mutability)?;
-    let (stages, mut notices) = plan_stages(registry, &parts, &bound)?;
+    let versions = columns::versions(table, &bound.schema, on_conflict)?;
+    let (stages, notices) = plan_stages(registry, &parts, &bound)?;
     columns::check_mutability(table, &stages)?;
-    notices.extend(columns::watermark_notice(&table.columns));
-    Ok(TablePlan { schema: bound.schema, key: bound.key, on_conflict, mutability, stages, notices })
+    columns::check_watermark(&table.columns, &stages)?;
+    Ok(TablePlan {
+        schema: bound.schema,
+        key: bound.key,
+        on_conflict,
+        versions,
+        mutability,
+        watermark: bound.watermark,
+        stages,
+        notices,
+    })
 }
 
 /// What a row does to one of its key. A table whose rows never change keeps the first.
 fn on_conflict(table: &CreateTable, mutability: Mutability) -> Result<OnConflict, UserError> {
     match (table.on_conflict, mutability) {
-        (Some(ConflictAction::DoUpdateIfNotNull), _) => {
-            Err(UserError::unsupported("ON CONFLICT DO UPDATE IF NOT NULL is not supported")
-                .with_hint("Use ON CONFLICT OVERWRITE (the default) or DO NOTHING.")
-                .at(table.offset.0))
+        (Some(ConflictAction::DoUpdateIfNotNull), Mutability::Mutable) => {
+            Ok(OnConflict::UpdateIfNotNull)
         }
-        (Some(ConflictAction::Overwrite), Mutability::AppendOnly) => {
+        (
+            Some(ConflictAction::Overwrite | ConflictAction::DoUpdateIfNotNull),
+            Mutability::AppendOnly,
+        ) => {
             let name = table.name.as_str();
             let message = format!("table \"{name}\" is APPEND ONLY and cannot overwrite rows");
             Err(UserError::new(SqlState::INVALID_TABLE_DEFINITION, message)

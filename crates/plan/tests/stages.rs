@@ -97,7 +97,7 @@ fn show(
     };
     let columns: Vec<String> = schema.fields().iter().enumerate().map(column).collect();
     let mut shown = format!("COLUMNS {}\n", columns.join(", "));
-    for PlannedStage { name, connector, config, capabilities, handoff } in stages {
+    for PlannedStage { name, connector, config, capabilities, handoff, .. } in stages {
         writeln!(
             shown,
             "STAGE {name}: {connector}, {} {}, {:?} {}, start {:?}, stop {:?}, key {:?}, {:?}, options {:?}",

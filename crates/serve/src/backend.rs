@@ -13,6 +13,7 @@ pub(crate) use segue_connect::{Changes, Ops};
 pub(crate) use segue_engine::{
     Asker, CheckpointStatus, DeadLetter, Engine, Horizon, JobStatus, OperatorStatus, Patience,
     Published, SourceScan, SplitStatus, StageStatus, StatementContext, Status, Wanted,
+    WatermarkReached,
 };
 pub(crate) use segue_flow::RelationVersion;
 pub(crate) use segue_plan::tables::{compatibility_rows, connector_rows};

@@ -6,9 +6,9 @@ use segue_types::SqlType;
 
 use crate::{
     Action, Alter, AlterJob, CancelJob, Column, Columns, ConflictAction, CreateIndex, CreateSource,
-    CreateTable, CreateView, Describe, Drop, DropBehavior, DropIndex, Explain, ExplainMode,
-    Explained, Foreign, FormatClause, Include, Input, JobAction, Literal, Mutability, Name,
-    Nullability, ObjectKind, OnExisting, OnMissing, Parallelism, RateLimit, Read, Rows, Show,
+    CreateTable, CreateView, Describe, Drop, DropBehavior, DropIndex, Emission, Explain,
+    ExplainMode, Explained, Foreign, FormatClause, Include, Input, JobAction, Literal, Mutability,
+    Name, Nullability, ObjectKind, OnExisting, OnMissing, Parallelism, RateLimit, Read, Rows, Show,
     Shown, Stage, StartAt, Statement, StopAt, Wait, WeakHandoff, WithOption, name::is_plain,
 };
 
@@ -85,6 +85,9 @@ impl Display for CreateTable {
                 f.write_str(" ON CONFLICT DO UPDATE IF NOT NULL")?;
             }
         }
+        if !self.versions.is_empty() {
+            write!(f, " WITH VERSION COLUMN ({})", Separated(&self.versions))?;
+        }
         for include in &self.includes {
             write!(f, "\n{include}")?;
         }
@@ -108,7 +111,11 @@ fn write_view(f: &mut Formatter<'_>, kind: ObjectKind, view: &CreateView) -> fmt
     if !view.columns.is_empty() {
         write!(f, "({}) ", Separated(&view.columns))?;
     }
-    write!(f, "AS {}", view.query.text)
+    write!(f, "AS {}", view.query.text)?;
+    match view.emission {
+        Emission::OnChange => Ok(()),
+        Emission::OnWindowClose => f.write_str("\nEMIT ON WINDOW CLOSE"),
+    }
 }
 
 impl Display for Columns {
@@ -118,8 +125,12 @@ impl Display for Columns {
             lines.push(format!("PRIMARY KEY ({})", Separated(&self.key)));
         }
         if let Some(watermark) = &self.watermark {
+            let options = match watermark.options.as_slice() {
+                [] => String::new(),
+                options => format!(" WITH ({})", Separated(options)),
+            };
             lines.push(format!(
-                "WATERMARK FOR {} AS {}",
+                "WATERMARK FOR {} AS {}{options}",
                 watermark.column, watermark.expression.text
             ));
         }
@@ -132,6 +143,9 @@ impl Display for Column {
         write!(f, "{} {}", self.name, Type(&self.ty))?;
         if self.nullability == Nullability::NotNull {
             f.write_str(" NOT NULL")?;
+        }
+        if let Some(generated) = &self.generated {
+            write!(f, " AS {}", generated.text)?;
         }
         self.default.as_ref().map_or(Ok(()), |default| write!(f, " DEFAULT {}", default.text))
     }

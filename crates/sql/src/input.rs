@@ -22,6 +22,8 @@ pub struct Column {
     pub ty: SqlType,
     pub nullability: Nullability,
     pub default: Option<Foreign<ast::Expr>>,
+    /// `AS expression`, or `GENERATED ALWAYS AS (expression) STORED`
+    pub generated: Option<Foreign<ast::Expr>>,
     pub offset: Offset,
 }
 
@@ -32,11 +34,12 @@ pub enum Nullability {
     NotNull,
 }
 
-/// `WATERMARK FOR column AS expression`
+/// `WATERMARK FOR column AS expression [WITH (…)]`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Watermark {
     pub column: Name,
     pub expression: Foreign<ast::Expr>,
+    pub options: Vec<WithOption>,
     pub offset: Offset,
 }
 

@@ -35,8 +35,8 @@ pub use parser::{
 pub use redact::{REDACTED, redact_url};
 pub use statement::{
     Action, Alter, AlterJob, CancelJob, ConflictAction, CreateIndex, CreateSource, CreateTable,
-    CreateView, Describe, Drop, DropBehavior, DropIndex, Explain, ExplainMode, Explained, Foreign,
-    JobAction, Mutability, ObjectKind, OnExisting, OnMissing, Parallelism, RateLimit, Show, Shown,
-    Statement, Wait,
+    CreateView, Describe, Drop, DropBehavior, DropIndex, Emission, Explain, ExplainMode, Explained,
+    Foreign, JobAction, Mutability, ObjectKind, OnExisting, OnMissing, Parallelism, RateLimit,
+    Show, Shown, Statement, Wait,
 };
 pub use text::{Lines, Offset};

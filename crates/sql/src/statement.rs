@@ -85,6 +85,8 @@ pub struct CreateTable {
     pub columns: Columns,
     pub mutability: Mutability,
     pub on_conflict: Option<ConflictAction>,
+    /// `WITH VERSION COLUMN (…)`
+    pub versions: Vec<Name>,
     pub includes: Vec<Include>,
     /// `None`: fed by DML alone.
     pub input: Option<Input>,
@@ -117,8 +119,17 @@ pub struct CreateView {
     /// Empty: the query's own names.
     pub columns: Vec<Name>,
     pub query: Foreign<ast::Query>,
+    pub emission: Emission,
     /// Of the name.
     pub offset: Offset,
+}
+
+/// When a materialized view shows its rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Emission {
+    OnChange,
+    /// `EMIT ON WINDOW CLOSE`
+    OnWindowClose,
 }
 
 /// `CREATE INDEX`

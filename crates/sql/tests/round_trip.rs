@@ -3,7 +3,7 @@
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use segue_sql::{
     Action, Alter, AlterJob, CancelJob, Column, Columns, ConflictAction, CreateSource, CreateTable,
-    CreateView, Describe, Drop, DropBehavior, Explain, ExplainMode, Explained, Foreign,
+    CreateView, Describe, Drop, DropBehavior, Emission, Explain, ExplainMode, Explained, Foreign,
     FormatClause, Include, Input, JobAction, Mutability, Name, Nullability, ObjectKind, Offset,
     OnExisting, OnMissing, Parallelism, RateLimit, Read, Rows, Show, Shown, Stage, StartAt,
     Statement, StopAt, Wait, Watermark, WeakHandoff, WithOption, parse,
@@ -54,7 +54,10 @@ fn statement() -> BoxedStrategy<Statement> {
     let own = prop_oneof![
         4 => create_source().prop_map(Statement::CreateSource),
         4 => create_table().prop_map(Statement::CreateTable),
-        1 => create_view().prop_map(Statement::CreateView),
+        1 => create_view().prop_map(|view| {
+            // Only a materialized view can wait.
+            Statement::CreateView(CreateView { emission: Emission::OnChange, ..view })
+        }),
         1 => create_view().prop_map(Statement::CreateMaterializedView),
         1 => drop_objects(),
         1 => (kind(), name(), action())
@@ -101,18 +104,21 @@ fn create_table() -> impl Strategy<Value = CreateTable> {
         ConflictAction::DoUpdateIfNotNull,
     ];
     let mutability = vec![Mutability::Mutable, Mutability::AppendOnly];
-    let tail = (option::of(select(conflict)), vec(include(), 0..3), option::of(input()));
+    let conflict = (option::of(select(conflict)), vec(name(), 0..3));
+    let tail = (conflict, vec(include(), 0..3), option::of(input()));
     (name(), on_existing(false), columns(), select(mutability), tail)
         .prop_filter("OR REPLACE of a table is not ours", |(_, existing, ..)| {
             *existing != OnExisting::Replace
         })
-        .prop_map(|(name, on_existing, columns, mutability, (on_conflict, includes, input))| {
+        .prop_map(|(name, on_existing, columns, mutability, (conflict, includes, input))| {
+            let (on_conflict, versions) = conflict;
             CreateTable {
                 name,
                 on_existing,
                 columns,
                 mutability,
                 on_conflict,
+                versions,
                 includes,
                 input,
                 offset: Offset(1),
@@ -121,12 +127,14 @@ fn create_table() -> impl Strategy<Value = CreateTable> {
 }
 
 fn create_view() -> impl Strategy<Value = CreateView> {
-    (name(), on_existing(true), vec(name(), 0..3), query()).prop_map(
-        |(name, on_existing, columns, query)| CreateView {
+    let emission = select(vec![Emission::OnChange, Emission::OnWindowClose]);
+    (name(), on_existing(true), vec(name(), 0..3), query(), emission).prop_map(
+        |(name, on_existing, columns, query, emission)| CreateView {
             name,
             on_existing,
             columns,
             query,
+            emission,
             offset: Offset(1),
         },
     )
@@ -199,21 +207,24 @@ fn columns() -> impl Strategy<Value = Columns> {
 
 fn column() -> impl Strategy<Value = Column> {
     let nullability = select(vec![Nullability::Nullable, Nullability::NotNull]);
-    (name(), sql_type(), nullability, option::of(expression())).prop_map(
-        |(name, ty, nullability, default)| Column {
+    let given = (option::of(expression()), option::of(expression()));
+    (name(), sql_type(), nullability, given).prop_map(
+        |(name, ty, nullability, (default, generated))| Column {
             name,
             ty,
             nullability,
             default,
+            generated,
             offset: Offset(1),
         },
     )
 }
 
 fn watermark() -> impl Strategy<Value = Watermark> {
-    (name(), expression()).prop_map(|(column, expression)| Watermark {
+    (name(), expression(), options(0)).prop_map(|(column, expression, options)| Watermark {
         column,
         expression,
+        options,
         offset: Offset(1),
     })
 }

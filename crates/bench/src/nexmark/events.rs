@@ -165,7 +165,7 @@ impl Auction {
             lines,
             "{{\"id\":{id},\"item_name\":\"item {id}\",\"description\":\"a thing that somebody wants to sell\",\
              \"initial_bid\":{},\"reserve\":{},\"date_time\":\"{}\",\"expires\":\"{}\",\"seller\":{seller},\
-             \"category\":{category},\"extra\":\"of no interest to any query here, and longer than that of the others\"}}",
+             \"category\":{category},\"extra\":\"of no interest, and longer than that of the others\"}}",
             id % 500,
             500 + id % 400,
             At(*at),

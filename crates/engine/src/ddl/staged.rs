@@ -42,7 +42,7 @@ pub(super) async fn create_source(
         return Ok(());
     }
     let id = engine.catalog().next_id();
-    let source = Arc::new(SourceRuntime { object: id, stages });
+    let source = Arc::new(SourceRuntime { object: id, stages, watermark: planned.watermark });
     let object = Object {
         id,
         name,
@@ -100,6 +100,7 @@ pub(super) async fn pin(
             handoff: stage.handoff,
             definition,
             capture: None,
+            generated: stage.generated,
             store: Arc::clone(engine.store()),
         }));
     }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use segue_catalog::{
     ConsumerRef, Object, ObjectKind, ObjectState, OnConflict, Settings, TableObject,
 };
+use segue_flow::{Conflict, Mark, Nulls, Resolution};
 use segue_plan::stages::{TablePlan, plan_table};
+use segue_plan::watermark::{self, WatermarkPlan};
 use segue_sql::{CreateTable, Statement};
 use segue_types::{ObjectId, UserError};
 
@@ -45,7 +47,9 @@ pub(super) async fn create_table(
         return Ok(());
     }
     let id = engine.catalog().next_id();
-    let source = (!stages.is_empty()).then(|| Arc::new(SourceRuntime { object: id, stages }));
+    let watermark = plan.watermark;
+    let runtime = || Arc::new(SourceRuntime { object: id, stages: stages.clone(), watermark });
+    let source = (!stages.is_empty()).then(runtime);
     let consumers = super::view::allocate(engine, usize::from(source.is_some())).await?;
     let consumers: Vec<ConsumerRef> = consumers
         .iter()
@@ -70,6 +74,7 @@ fn object(
     let kind = ObjectKind::Table(TableObject {
         stages: source.map_or_else(Vec::new, staged::stage_objects),
         on_conflict: plan.on_conflict,
+        versions: plan.versions.clone(),
         mutability: plan.mutability,
     });
     Object {
@@ -107,21 +112,31 @@ fn set_up(
 /// The dataflow of a table: whatever feeds it comes in at one input, in the order of its steps.
 pub(crate) fn relation(object: &Object, parallelism: Parallelism) -> Relation {
     let ObjectKind::Table(table) = &object.kind else { unreachable!("only tables are made here") };
+    let resolve = |nulls| Conflict::Resolve(Resolution { nulls, versions: table.versions.clone() });
     let conflict = match table.on_conflict {
-        OnConflict::Overwrite => segue_flow::Conflict::Overwrite,
-        OnConflict::Ignore => segue_flow::Conflict::DoNothing,
+        OnConflict::Overwrite if table.versions.is_empty() => Conflict::Overwrite,
+        OnConflict::Overwrite => resolve(Nulls::Replace),
+        OnConflict::Ignore => Conflict::DoNothing,
+        OnConflict::UpdateIfNotNull => resolve(Nulls::KeepFormer),
     };
     let schema = Arc::clone(&object.schema);
     let kind = segue_flow::InputKind::Changelog;
-    let spec = segue_flow::DataflowSpec::table(schema, object.key.clone(), conflict, kind);
-    let feed = if object.consumers.is_empty() { Feed::Statements } else { Feed::Consumer };
-    Relation::new(object.id, spec, vec![feed], parallelism)
+    let mut spec = segue_flow::DataflowSpec::table(schema, object.key.clone(), conflict, kind);
+    let is_staged = !object.consumers.is_empty();
+    let mut feeds = vec![if is_staged { Feed::Consumer } else { Feed::Statements }];
+    if let Some(WatermarkPlan { column, delay_us, .. }) = watermark::of(object) {
+        spec.watch(column);
+        feeds.push(if is_staged { Feed::Consumer } else { Feed::OwnTimes { column, delay_us } });
+    }
+    Relation::new(object.id, spec, feeds, parallelism)
 }
 
 /// A table takes all columns of its stages.
 pub(crate) fn subscriber(object: &Object, consumer: ConsumerRef) -> Subscriber {
     let columns = (0..object.schema.fields().len()).collect();
-    Subscriber { object: object.id, input: consumer.input, columns }
+    // The mark's input is the one behind the rows'.
+    let mark = watermark::of(object).map(|_| consumer.input + 1);
+    Subscriber { object: object.id, input: consumer.input, columns, mark, told: Mark::Unknown }
 }
 
 /// The job of a table with stages: capture, then read until what was there at the beginning is in.

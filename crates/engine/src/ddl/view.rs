@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use segue_catalog::{Catalog, ConsumerRef, Object, ObjectKind, ObjectState, Settings};
-use segue_plan::delta::{ViewPlan, plan_view};
+use segue_flow::Mark;
+use segue_plan::delta::{MarkInput, ViewPlan, plan_emitting};
 use segue_sql::{CreateView, Statement};
 use segue_types::{ConsumerId, ObjectId, SqlState, UserError};
 
@@ -95,7 +96,7 @@ pub(super) async fn create_materialized_view(
 
 pub(crate) fn plan(catalog: &Catalog, create: &CreateView) -> Result<ViewPlan, UserError> {
     let names: Vec<String> = create.columns.iter().map(|name| name.as_str().to_owned()).collect();
-    plan_view(catalog, &create.query.tree)?.renamed(&names)
+    plan_emitting(catalog, ((*create.query.tree).clone(), create.emission))?.renamed(&names)
 }
 
 /// The inputs that are sources, by input; refused when something that is read is not ready.
@@ -217,7 +218,12 @@ fn start_readings(world: &mut World, id: ObjectId, readings: Vec<PlannedReading>
 /// What a view takes from one of its readings.
 pub(crate) fn subscriber(object: ObjectId, consumer: ConsumerRef, plan: &ViewPlan) -> Subscriber {
     let columns = plan.inputs[consumer.input].projection.clone().into();
-    Subscriber { object, input: consumer.input, columns }
+    let is_its = |mark: &MarkInput| match mark {
+        MarkInput::Watermark { object, .. } => *object == consumer.source,
+        MarkInput::Clock => false,
+    };
+    let mark = plan.marks.iter().position(is_its).map(|place| plan.inputs.len() + place);
+    Subscriber { object, input: consumer.input, columns, mark, told: Mark::Unknown }
 }
 
 /// What feeds each input of a view.
@@ -229,12 +235,21 @@ pub(crate) fn feeds(object: &Object, plan: &ViewPlan) -> Vec<Feed> {
             Feed::Relation { object: read.object, projection: read.projection.clone().into() }
         }
     };
-    plan.inputs.iter().enumerate().map(feed).collect()
+    let mark = |mark: &MarkInput| match *mark {
+        MarkInput::Clock => Feed::Clock,
+        MarkInput::Watermark { object: of, column } => {
+            match object.consumers.iter().any(|consumer| consumer.source == of) {
+                true => Feed::Consumer,
+                false => Feed::Watermark { object: of, column },
+            }
+        }
+    };
+    plan.inputs.iter().enumerate().map(feed).chain(plan.marks.iter().map(mark)).collect()
 }
 
-/// Goes on with a view whose creation was under way when the server stopped. One that was not filled is filled anew; else
-/// its consumers read on from where they were. What they have to reach is asked again, for as long as the systems are
-/// away.
+/// Goes on with a view whose creation was under way when the server stopped. One that was not filled is filled anew;
+/// else its consumers read on from where they were. What they have to reach is asked again, for as long as the
+/// systems are away.
 pub(super) async fn resume(engine: Engine, object: Arc<Object>) -> Result<(), UserError> {
     let id = object.id;
     engine.inbox().run(move |world| world.jobs.set_phase(id, Phase::Asking));

@@ -14,6 +14,7 @@ mod ordered;
 mod stored;
 mod sums;
 mod tracker;
+mod windowed;
 
 use std::sync::Arc;
 
@@ -22,6 +23,7 @@ use arrow::compute::{concat, take};
 use arrow::datatypes::{DataType, SchemaRef};
 
 pub use ordered::is_ordered;
+pub(crate) use windowed::Windowed;
 
 use segue_types::StateBlob;
 

@@ -7,12 +7,12 @@ use segue_types::ObjectId;
 
 use super::relation::{aggregate_with_rows, normaliser_with_rows};
 use super::{NodeKind, part_id};
-use crate::aggregate::Aggregate;
+use crate::aggregate::{Aggregate, Windowed};
 use crate::arrangement::{Arrangement, Changes};
 use crate::blob::{BlobOwner, fingerprint};
 use crate::operators::{
-    Arrives, Constant, Filter, Held, Join, Lookup, Normalise, Operator, Project, Recompute, TopN,
-    UnionAll, Unnest,
+    Arrives, Constant, DropLate, Filter, Held, Join, Least, Lookup, Normalise, Operator, Project,
+    Recompute, Temporal, TopN, UnionAll, Unnest, Watermark, Withhold,
 };
 use crate::rows::{Identity, Rows, nullable};
 use crate::spec::{DataflowSpec, JoinSpec, Node, OperatorSpec};
@@ -66,6 +66,13 @@ fn exchanges(operator: &OperatorSpec) -> Option<Vec<Exchange>> {
         OperatorSpec::Recompute { inputs, .. } => {
             inputs.iter().map(|input| by_key(&input.key)).collect()
         }
+        OperatorSpec::WindowedAggregate { keys, .. } => {
+            Some(vec![by_key(keys)?, Exchange::Everywhere])
+        }
+        OperatorSpec::DropLate { .. } => Some(vec![Exchange::Deal, Exchange::Everywhere]),
+        // Rows that wait are found by their time alone.
+        OperatorSpec::Withhold { .. } | OperatorSpec::Temporal { .. } => None,
+        OperatorSpec::Watermark { .. } | OperatorSpec::LeastWatermark { .. } => None,
         OperatorSpec::UnionAll { .. } | OperatorSpec::Constant { .. } => None,
         OperatorSpec::Normalise { .. } => unreachable!("it takes changes by key"),
     }
@@ -96,7 +103,7 @@ impl Place<'_> {
         let schema = if own { &self.spec.schema } else { &self.spec.inputs[*input].schema };
         let rows = Rows::new(schema, Identity::Key(key.clone()));
         let owner = self.owner(0, schema, &rows.layout());
-        Normalise::new(self.name(), owner, *conflict, rows)
+        Normalise::new(self.name(), owner, conflict.clone(), rows)
     }
 
     fn operator(&self) -> Box<dyn Operator> {
@@ -134,11 +141,41 @@ impl Place<'_> {
                 Box::new(TopN::new(self.name(), owner, &input, top, schema))
             }
             OperatorSpec::Normalise { .. } => unreachable!("it takes changes by key"),
+            of_time => self.of_time(of_time),
+        }
+    }
+
+    /// The operators that know of time.
+    fn of_time(&self, spec: &OperatorSpec) -> Box<dyn Operator> {
+        let owner = |input: &Node, column: &usize| {
+            let schema = self.spec.schema_of(*input);
+            (self.owner(0, &schema, &format!("by time {column}")), schema)
+        };
+        match spec {
+            OperatorSpec::Watermark { schema, .. } => {
+                Box::new(Watermark::new(self.name(), self.owner(0, schema, "mark"), schema))
+            }
+            OperatorSpec::LeastWatermark { schema, .. } => Box::new(Least::new(schema)),
+            OperatorSpec::DropLate { column, .. } => Box::new(DropLate::new(*column)),
+            OperatorSpec::Withhold { input, column, .. } => {
+                let (owner, schema) = owner(input, column);
+                Box::new(Withhold::new(self.name(), owner, &schema, *column))
+            }
+            OperatorSpec::Temporal { input, column, shown, .. } => {
+                let (owner, schema) = owner(input, column);
+                Box::new(Temporal::new(self.name(), owner, &schema, *column, *shown))
+            }
+            OperatorSpec::WindowedAggregate { window, .. } => {
+                Box::new(Windowed::new(self.aggregate(), *window))
+            }
+            _ => unreachable!("the others are built above"),
         }
     }
 
     fn aggregate(&self) -> Aggregate {
-        let OperatorSpec::Aggregate { input, keys, aggregates, schema } = self.kind() else {
+        let (OperatorSpec::Aggregate { input, keys, aggregates, schema }
+        | OperatorSpec::WindowedAggregate { input, keys, aggregates, schema, .. }) = self.kind()
+        else {
             unreachable!("asked for an aggregate alone")
         };
         let input_schema = self.spec.schema_of(*input);

@@ -5,7 +5,7 @@ use segue_types::ObjectId;
 use super::{RELATION, operator_id};
 use crate::blob::{BlobOwner, fingerprint};
 use crate::rows::{Identity, Rows};
-use crate::spec::{DataflowSpec, Node, OperatorSpec};
+use crate::spec::{DataflowSpec, Node, OperatorSpec, Shown};
 use crate::workers::{Exchange, RelationRows, Workers, groups_of_shard};
 
 pub(super) enum Relation {
@@ -86,11 +86,18 @@ fn path_from_state(spec: &DataflowSpec) -> Option<Vec<usize>> {
             OperatorSpec::UnionAll { .. }
             | OperatorSpec::Unnest { .. }
             | OperatorSpec::Join { .. }
-            | OperatorSpec::Lookup { .. } => return None,
+            | OperatorSpec::Lookup { .. }
+            | OperatorSpec::Watermark { .. }
+            | OperatorSpec::LeastWatermark { .. }
+            | OperatorSpec::DropLate { .. }
+            | OperatorSpec::Withhold { .. }
+            | OperatorSpec::WindowedAggregate { .. }
+            | OperatorSpec::Temporal { shown: Shown::From, .. } => return None,
             OperatorSpec::Normalise { .. }
             | OperatorSpec::Aggregate { .. }
             | OperatorSpec::Recompute { .. }
             | OperatorSpec::TopN { .. }
+            | OperatorSpec::Temporal { shown: Shown::Until, .. }
             | OperatorSpec::Constant { .. } => break,
         }
     }

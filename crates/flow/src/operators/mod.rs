@@ -10,6 +10,7 @@ mod lookup;
 mod normalise;
 mod project;
 mod recompute;
+mod time;
 mod top_n;
 mod union_all;
 mod unnest;
@@ -28,6 +29,7 @@ pub(crate) use lookup::Lookup;
 pub(crate) use normalise::Normalise;
 pub(crate) use project::Project;
 pub(crate) use recompute::{Held, Recompute};
+pub(crate) use time::{DropLate, Least, Temporal, Untimed, Watermark, Withhold, split_late};
 pub(crate) use top_n::TopN;
 pub(crate) use union_all::UnionAll;
 pub(crate) use unnest::Unnest;
@@ -61,6 +63,16 @@ pub(crate) trait Operator: Send {
     /// Rows for which an expression failed.
     fn expression_errors(&self) -> u64 {
         0
+    }
+
+    /// Rows that came when their time had been passed, and were dropped.
+    fn late_rows(&self) -> u64 {
+        0
+    }
+
+    /// The time at which the clock will change something, if nothing else does.
+    fn due(&self) -> Option<i64> {
+        None
     }
 
     /// The state, where there is any.

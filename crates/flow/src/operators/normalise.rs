@@ -3,6 +3,8 @@
 //! Within a step the last change of a key decides, in the order of arrival. A put of what is there already, and the
 //! removal of what is not, change nothing: deliveries may repeat. It holds the newest row of each key.
 
+mod resolve;
+
 use arrow::array::{RecordBatch, UInt32Array};
 use arrow::compute::{concat_batches, take_record_batch};
 use segue_types::{Changes, Op, StateBlob};
@@ -60,9 +62,20 @@ impl Normalise {
         let rows = concat_batches(self.rows.schema(), batches).map_err(|error| {
             StepError::Schema { place: self.place.clone(), reason: error.to_string() }
         })?;
-        let columns = self.rows.identity_of(&rows);
-        let keys = self.fold(changes, &columns, hash_columns(&columns, rows.num_rows()))?;
-        let delta = self.difference(&rows, &columns, &keys);
+        let delta = match &self.conflict {
+            Conflict::Resolve(resolution) => {
+                self.resolve(changes, &rows, resolution).map_err(|error| StepError::Compute {
+                    place: self.place.clone(),
+                    source: error.into(),
+                })?
+            }
+            Conflict::Overwrite | Conflict::DoNothing => {
+                let columns = self.rows.identity_of(&rows);
+                let hashes = hash_columns(&columns, rows.num_rows());
+                let keys = self.fold(changes, &columns, hashes)?;
+                self.difference(&rows, &columns, &keys)
+            }
+        };
         self.rows.apply(&delta, &self.place)?;
         Ok(if delta.is_empty() { Vec::new() } else { vec![delta] })
     }

@@ -19,6 +19,8 @@ pub(crate) enum Exchange {
     ByKey(Vec<usize>),
     /// Any shard will do: each takes a run of rows, in their order.
     Deal,
+    /// Every shard takes all of them.
+    Everywhere,
 }
 
 /// Which rows of one batch each shard takes.
@@ -26,6 +28,8 @@ pub(crate) enum Exchange {
 pub(super) enum Route {
     /// All go to this one.
     Whole(usize),
+    /// All go to each.
+    Everywhere,
     /// By shard.
     Picked(Vec<UInt32Array>),
     /// By shard.
@@ -43,6 +47,7 @@ impl Exchange {
                 deltas.iter().map(route).collect()
             }
             Exchange::Deal => deal(deltas, workers),
+            Exchange::Everywhere => deltas.iter().map(|_| Route::Everywhere).collect(),
         }
     }
 }
@@ -84,6 +89,7 @@ impl Route {
     pub(super) fn pick(&self, delta: &Delta, shard: usize) -> Option<Delta> {
         let picked = match self {
             Route::Whole(to) => (*to == shard).then(|| delta.clone()),
+            Route::Everywhere => Some(delta.clone()),
             Route::Picked(rows) => (!rows[shard].is_empty()).then(|| delta.take(&rows[shard])),
             Route::Runs(runs) => (!runs[shard].is_empty()).then(|| delta.slice(&runs[shard])),
         };
@@ -95,7 +101,7 @@ impl Route {
         let rows = match self {
             Route::Whole(to) => return (*to == shard).then(|| changes.clone()),
             Route::Picked(rows) => &rows[shard],
-            Route::Runs(_) => unreachable!("changes go by their keys"),
+            Route::Runs(_) | Route::Everywhere => unreachable!("changes go by their keys"),
         };
         if rows.is_empty() {
             return None;

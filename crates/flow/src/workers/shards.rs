@@ -67,7 +67,7 @@ fn is_shared(routes: &[Vec<Route>]) -> bool {
     let mut taker = None;
     routes.iter().flatten().any(|route| match route {
         Route::Whole(shard) => *taker.get_or_insert(*shard) != *shard,
-        Route::Picked(_) | Route::Runs(_) => true,
+        Route::Picked(_) | Route::Runs(_) | Route::Everywhere => true,
     })
 }
 
@@ -83,6 +83,14 @@ impl Operator for Shards {
 
     fn expression_errors(&self) -> u64 {
         self.each.iter().map(|operator| operator.expression_errors()).sum()
+    }
+
+    fn late_rows(&self) -> u64 {
+        self.each.iter().map(|operator| operator.late_rows()).sum()
+    }
+
+    fn due(&self) -> Option<i64> {
+        self.each.iter().filter_map(|operator| operator.due()).min()
     }
 
     fn state(&mut self) -> Option<&mut dyn OperatorState> {

@@ -7,6 +7,7 @@ mod oracle;
 mod pipelines;
 mod rows;
 mod stored;
+mod time;
 
 use std::num::NonZeroUsize;
 

@@ -161,6 +161,7 @@ impl Builder {
             output: Node::Input(0),
             schema: schema(),
             key: Vec::new(),
+            watermarks: Vec::new(),
         };
         Builder { context: SessionContext::new(), spec }
     }

@@ -1,14 +1,17 @@
 //! A plan as text: the operators from the result down, each with what it keeps.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
+use datafusion::physical_expr::PhysicalExpr;
 use segue_flow::{
-    AggregateSpec, Conflict, InputKind, JoinSpec, Node, NullKeys, OperatorSpec, TopNSpec,
+    AggregateSpec, Conflict, InputKind, JoinSpec, Node, NullKeys, OperatorSpec, PartitionedInput,
+    Shown, TopNSpec,
 };
 
-use super::ViewPlan;
 use super::errors::type_name;
+use super::{MarkInput, ViewPlan};
 
 /// One line per operator, indented under its reader.
 pub fn explain(plan: &ViewPlan) -> String {
@@ -71,20 +74,24 @@ fn describe(
         Node::Operator(place) => place,
     };
     let operator = &plan.spec.operators[place];
-    let content = match operator {
-        OperatorSpec::Project { expressions, schema, .. } => {
-            let items = expressions.iter().zip(schema.fields()).map(|(expression, field)| {
-                let expression = expression.to_string();
-                let plain =
-                    expression.rsplit_once('@').is_some_and(|(name, _)| name == field.name());
-                if plain {
-                    field.name().clone()
-                } else {
-                    format!("{expression} AS {}", field.name())
-                }
-            });
-            format!("Project {}", items.collect::<Vec<_>>().join(", "))
-        }
+    let content = if is_of_time(operator) || is_of_watermarks(operator) {
+        time_text(plan, operator)
+    } else {
+        operator_text(plan, operator)
+    };
+    line(text, depth, &noted(content, note(Place::Operator(place))));
+    let mut inputs = operator.inputs();
+    if is_of_time(operator) {
+        // How its marks come about is said by the columns' names.
+        inputs.truncate(1);
+    }
+    inputs.into_iter().for_each(|input| describe(plan, input, depth + 1, note, text));
+}
+
+/// An operator that knows nothing of time.
+fn operator_text(plan: &ViewPlan, operator: &OperatorSpec) -> String {
+    match operator {
+        OperatorSpec::Project { expressions, schema, .. } => project_text(expressions, schema),
         OperatorSpec::Filter { predicate, .. } => format!("Filter {predicate}"),
         OperatorSpec::UnionAll { inputs, .. } if inputs.is_empty() => "Empty".to_owned(),
         OperatorSpec::UnionAll { .. } => "UnionAll".to_owned(),
@@ -92,6 +99,7 @@ fn describe(
             let kept = match conflict {
                 Conflict::Overwrite => "newest",
                 Conflict::DoNothing => "first",
+                Conflict::Resolve(_) => "resolved",
             };
             let key = names(&plan.spec.inputs[*input].schema, key);
             format!("Normalise by ({key}); state: the {kept} row of each key")
@@ -108,22 +116,74 @@ fn describe(
                 join_text(plan, operator.name(), *left, *right, join)
             )
         }
-        OperatorSpec::Recompute { inputs, what, .. } => {
-            let by = inputs.iter().map(|input| names(&plan.spec.schema_of(input.node), &input.key));
-            let by = by.filter(|key| !key.is_empty()).collect::<Vec<_>>();
-            match by.join("; ").as_str() {
-                "" => format!("Recompute {what}, all of it; state: input and output"),
-                by => format!("Recompute {what} by ({by}); state: input and output"),
-            }
-        }
+        OperatorSpec::Recompute { inputs, what, .. } => recompute_text(plan, inputs, what),
         OperatorSpec::TopN { input, top, .. } => top_text(plan, *input, top),
         OperatorSpec::Constant { rows } => format!("Constant, {} rows", rows.num_rows()),
         OperatorSpec::Unnest { input, lists, .. } => {
             format!("Unnest {}", names(&plan.spec.schema_of(*input), lists))
         }
-    };
-    line(text, depth, &noted(content, note(Place::Operator(place))));
-    operator.inputs().into_iter().for_each(|input| describe(plan, input, depth + 1, note, text));
+        _ => unreachable!("those of time are told apart before"),
+    }
+}
+
+/// An operator that follows a watermark, or the clock.
+fn time_text(plan: &ViewPlan, operator: &OperatorSpec) -> String {
+    match operator {
+        OperatorSpec::WindowedAggregate { input, keys, aggregates, window, .. } => {
+            let name = plan.spec.schema_of(*input).field(keys[*window]).name().clone();
+            let text = aggregate_text(plan, *input, keys, aggregates);
+            format!("{text} until the watermark passes {name}")
+        }
+        OperatorSpec::Watermark { .. } => "Watermark".to_owned(),
+        OperatorSpec::LeastWatermark { .. } => "Least watermark".to_owned(),
+        OperatorSpec::DropLate { input, column, .. } => {
+            format!("DropLate by {}", names(&plan.spec.schema_of(*input), &[*column]))
+        }
+        OperatorSpec::Withhold { input, column, .. } => {
+            let name = names(&plan.spec.schema_of(*input), &[*column]);
+            format!("EmitOnWindowClose by {name}; state: rows that the watermark has not passed")
+        }
+        OperatorSpec::Temporal { input, column, shown, .. } => {
+            let name = names(&plan.spec.schema_of(*input), &[*column]);
+            match shown {
+                Shown::From => format!("Temporal from {name} on; state: rows that will come"),
+                Shown::Until => format!("Temporal until {name}; state: rows that will go"),
+            }
+        }
+        _ => unreachable!("only those of time are asked for"),
+    }
+}
+
+fn project_text(expressions: &[Arc<dyn PhysicalExpr>], schema: &SchemaRef) -> String {
+    let items = expressions.iter().zip(schema.fields()).map(|(expression, field)| {
+        let expression = expression.to_string();
+        let plain = expression.rsplit_once('@').is_some_and(|(name, _)| name == field.name());
+        if plain { field.name().clone() } else { format!("{expression} AS {}", field.name()) }
+    });
+    format!("Project {}", items.collect::<Vec<_>>().join(", "))
+}
+
+fn recompute_text(plan: &ViewPlan, inputs: &[PartitionedInput], what: &str) -> String {
+    let by = inputs.iter().map(|input| names(&plan.spec.schema_of(input.node), &input.key));
+    let by = by.filter(|key| !key.is_empty()).collect::<Vec<_>>();
+    match by.join("; ").as_str() {
+        "" => format!("Recompute {what}, all of it; state: input and output"),
+        by => format!("Recompute {what} by ({by}); state: input and output"),
+    }
+}
+
+fn is_of_watermarks(operator: &OperatorSpec) -> bool {
+    matches!(operator, OperatorSpec::Watermark { .. } | OperatorSpec::LeastWatermark { .. })
+}
+
+fn is_of_time(operator: &OperatorSpec) -> bool {
+    matches!(
+        operator,
+        OperatorSpec::DropLate { .. }
+            | OperatorSpec::Withhold { .. }
+            | OperatorSpec::WindowedAggregate { .. }
+            | OperatorSpec::Temporal { .. }
+    )
 }
 
 fn top_text(plan: &ViewPlan, input: Node, top: &TopNSpec) -> String {
@@ -170,7 +230,24 @@ fn input_text(plan: &ViewPlan, input: usize) -> String {
         InputKind::ByKey => "by key",
     };
     let all = (0..spec.schema.fields().len()).collect::<Vec<_>>();
-    format!("Input {} ({}) {kind}", plan.inputs[input].name, names(&spec.schema, &all))
+    match input.checked_sub(plan.inputs.len()) {
+        None => format!("Input {} ({}) {kind}", plan.inputs[input].name, names(&spec.schema, &all)),
+        Some(mark) => mark_text(plan, plan.marks[mark]),
+    }
+}
+
+fn mark_text(plan: &ViewPlan, mark: MarkInput) -> String {
+    match mark {
+        MarkInput::Clock => "Clock".to_owned(),
+        MarkInput::Watermark { object, column } => {
+            let read = plan.inputs.iter().position(|read| read.object == object);
+            let read = read.expect("a watermark is of what is read");
+            let place = plan.inputs[read].projection.iter().position(|other| *other == column);
+            let place = place.expect("a watermark is of a column that is read");
+            let name = plan.spec.inputs[read].schema.field(place).name().clone();
+            format!("Marks of {}.{name}", plan.inputs[read].name)
+        }
+    }
 }
 
 fn aggregate_text(

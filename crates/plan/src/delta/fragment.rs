@@ -1,8 +1,9 @@
 //! Parts of a plan that DataFusion's batch engine computes: a logical plan over *leaves*, planned once, run again and
 //! again over batches in memory.
 //!
-//! It runs in the calling thread, one partition, without waiting: a stream that wants to wait is an error. Several threads
-//! may run one at the same time: each takes an *instance* of the physical plan, of which more are made when all are busy.
+//! It runs in the calling thread, one partition, without waiting: a stream that wants to wait is an error. Several
+//! threads may run one at the same time: each takes an *instance* of the physical plan, of which more are made when
+//! all are busy.
 
 use std::fmt;
 use std::future::Future;

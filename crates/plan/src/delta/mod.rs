@@ -6,6 +6,7 @@
 //! Words: an *input* is one object that a view reads, with the columns it needs of it, whatever number of times.
 
 mod arrival;
+mod clock;
 pub mod errors;
 mod explain;
 mod fragment;
@@ -17,6 +18,7 @@ mod optimize;
 mod physical;
 mod provider;
 mod refuse;
+mod row;
 mod translate;
 
 use std::collections::{BTreeSet, HashSet};
@@ -25,13 +27,15 @@ use std::sync::Arc;
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::planner::{ParserOptions, SqlToRel};
-use segue_catalog::Catalog;
+use segue_catalog::{Catalog, Object};
 use segue_flow::DataflowSpec;
+use segue_sql::Emission;
 use segue_types::{ObjectId, SqlState, UserError};
 use sqlparser::ast::{Distinct, Query, SetExpr, Statement};
 
 pub use explain::{Place, explain, explain_with};
 pub use functions::sum_of_reals;
+pub(crate) use row::row_expression;
 
 use provider::CatalogProvider;
 
@@ -44,6 +48,8 @@ pub struct ViewPlan {
     pub key: Vec<usize>,
     /// What the dataflow's numbered inputs read.
     pub inputs: Vec<ViewInput>,
+    /// What the inputs after those are told.
+    pub marks: Vec<MarkInput>,
     pub spec: DataflowSpec,
     /// The objects that the query names, and those that they stand for.
     pub depends_on: BTreeSet<ObjectId>,
@@ -60,6 +66,15 @@ pub struct ViewInput {
     pub projection: Vec<usize>,
 }
 
+/// An input that takes marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MarkInput {
+    /// How far the watermark of a column of an object has come.
+    Watermark { object: ObjectId, column: usize },
+    /// The time.
+    Clock,
+}
+
 /// A query's result, for a view that stores nothing.
 #[derive(Clone, Debug)]
 pub struct QueryShape {
@@ -67,9 +82,21 @@ pub struct QueryShape {
     pub depends_on: BTreeSet<ObjectId>,
 }
 
-/// The dataflow that maintains `query`.
+/// The dataflow that maintains `query` and shows it as it changes.
 pub fn plan_view(catalog: &Catalog, query: &Query) -> Result<ViewPlan, UserError> {
-    let mut query = query.clone();
+    plan_emitting(catalog, (query.clone(), Emission::OnChange))
+}
+
+/// The dataflow that maintains a view that is there.
+pub fn plan_stored(catalog: &Catalog, view: &Object) -> Result<ViewPlan, UserError> {
+    plan_emitting(catalog, provider::view_query(view)?)
+}
+
+/// The dataflow that maintains a query.
+pub fn plan_emitting(
+    catalog: &Catalog,
+    (mut query, emission): (Query, Emission),
+) -> Result<ViewPlan, UserError> {
     let mut notices = Vec::new();
     let limited = query.limit_clause.is_some() || query.fetch.is_some();
     if !limited && !has_distinct_on(&query) && query.order_by.take().is_some() {
@@ -81,17 +108,20 @@ pub fn plan_view(catalog: &Catalog, query: &Query) -> Result<ViewPlan, UserError
     let plan =
         logical_plan(&provider, &query).map_err(|error| named_twice(&query).unwrap_or(error))?;
     let schema = output_schema(&query, &plan);
+    let plan = clock::put(plan).map_err(|error| errors::user_error(&error, None))?;
     refuse::plan(&plan)?;
     let plan = optimize::optimize(plan).map_err(|error| errors::user_error(&error, None))?;
     refuse::subqueries(&plan)?;
+    clock::only_in_filters(&plan)?;
     let mut depends_on = provider.named();
-    let translated = translate::translate(&plan, &schema, &provider)?;
+    let translated = translate::translate(&plan, &schema, &provider, emission)?;
     notices.extend(translated.notices);
     depends_on.extend(translated.inputs.iter().map(|input| input.object));
     Ok(ViewPlan {
         schema: Arc::clone(&translated.spec.schema),
         key: translated.spec.key.clone(),
         inputs: translated.inputs,
+        marks: translated.marks,
         spec: translated.spec,
         depends_on,
         notices,

@@ -20,7 +20,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use segue_catalog::{Catalog, Object, ObjectKind, SYSTEM_SCHEMA, USER_SCHEMA};
-use segue_sql::Statement;
+use segue_sql::{Emission, Statement};
 use segue_types::{ObjectId, SqlState, UserError};
 use sqlparser::ast;
 
@@ -134,7 +134,7 @@ impl<'a> CatalogProvider<'a> {
 
     /// The plan of a view's definition, under the view's column names.
     fn plan_of(&self, view: &Object) -> Result<LogicalPlan, UserError> {
-        let query = view_query(view)?;
+        let (query, _) = view_query(view)?;
         *self.depth.borrow_mut() += 1;
         let plan = logical_plan(self, &query);
         *self.depth.borrow_mut() -= 1;
@@ -149,12 +149,12 @@ impl<'a> CatalogProvider<'a> {
     }
 }
 
-/// The query in a view's stored definition.
-pub(super) fn view_query(view: &Object) -> Result<ast::Query, UserError> {
+/// The query in a view's stored definition, and when its rows are shown.
+pub(super) fn view_query(view: &Object) -> Result<(ast::Query, Emission), UserError> {
     let statement = segue_sql::parse(&view.definition)?.pop();
     match statement {
         Some(Statement::CreateView(create) | Statement::CreateMaterializedView(create)) => {
-            Ok(*create.query.tree)
+            Ok((*create.query.tree, create.emission))
         }
         _ => Err(UserError::internal(format!("the definition of \"{}\" is no view's", view.name))),
     }
@@ -196,10 +196,11 @@ impl ContextProvider for CatalogProvider<'_> {
         args: Vec<Expr>,
     ) -> Result<Arc<dyn TableSource>> {
         let name = name.to_lowercase();
-        if name == "tumble" || name == "hop" {
+        if matches!(name.as_str(), "tumble" | "hop" | "session") {
             let message = format!("{name}() cannot be called with these arguments");
-            let hint = "tumble(relation, time column, size [, offset]) and hop(relation, time column, step, size \
-                        [, offset]) take intervals without months; a hop's size is a multiple of its step.";
+            let hint = "tumble(relation, time column, size [, offset]), hop(relation, time column, step, size \
+                        [, offset]) and session(relation, time column, gap [, column, …]) take intervals without \
+                        months; a hop's size is a multiple of its step.";
             let error = UserError::new(SqlState::INVALID_PARAMETER_VALUE, message).with_hint(hint);
             return Err(external(error));
         }

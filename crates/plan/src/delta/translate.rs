@@ -6,6 +6,7 @@
 //! goes into state is cast to the held type, and back after it.
 
 mod aggregate;
+mod clock;
 mod constant;
 mod distinct;
 mod grouping;
@@ -13,10 +14,11 @@ mod inputs;
 mod join;
 mod recompute;
 mod temporal;
+mod times;
 mod top_n;
 mod unnest;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -28,19 +30,22 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::scalar::ScalarValue;
 use segue_flow::{DataflowSpec, Node, OperatorSpec};
+use segue_sql::Emission;
 use segue_types::{SqlState, UserError};
 
 use super::leaf::Leaf;
 use super::physical::{cast_to, column, held_type, physical};
 use super::provider::{CatalogProvider, ReadAs, RelationSource};
-use super::{ViewInput, errors, refuse};
+use super::{MarkInput, ViewInput, errors, refuse};
 
 use inputs::Inputs;
+use times::Times;
 
 /// A dataflow and what its inputs read.
 pub(super) struct Translated {
     pub(super) spec: DataflowSpec,
     pub(super) inputs: Vec<ViewInput>,
+    pub(super) marks: Vec<MarkInput>,
     pub(super) notices: BTreeSet<String>,
 }
 
@@ -62,19 +67,10 @@ struct Translator<'a> {
     shared: Vec<Node>,
     /// What stands for leaves of plans that are translated in parts, by their numbers.
     given: Vec<Output>,
-}
-
-impl<'a> Translator<'a> {
-    fn over(inputs: Inputs<'a>, spec: DataflowSpec) -> Translator<'a> {
-        Translator {
-            inputs,
-            spec,
-            notices: BTreeSet::new(),
-            looked_up: 0,
-            shared: Vec::new(),
-            given: Vec::new(),
-        }
-    }
+    /// The watermarks of nodes that have any.
+    times: HashMap<Node, Times>,
+    /// What delivers the time, if something asked for it.
+    clock: Option<Node>,
 }
 
 /// The dataflow of `plan`, its relation named as `named`.
@@ -82,23 +78,26 @@ pub(super) fn translate(
     plan: &LogicalPlan,
     named: &SchemaRef,
     provider: &CatalogProvider<'_>,
+    emission: Emission,
 ) -> Result<Translated, UserError> {
-    let (inputs, spec) = Inputs::collect(plan, provider)?;
-    let mut translator = Translator::over(inputs, spec);
+    let mut translator = Translator::new(plan, provider)?;
     let output = match translator.node(plan) {
         Ok(output) => output,
         Err(error)
-            if error.state == SqlState::FEATURE_NOT_SUPPORTED && !constant::is_constant(plan) =>
+            if error.state == SqlState::FEATURE_NOT_SUPPORTED
+                && !constant::is_constant(plan)
+                && !super::clock::is_in_plan(plan) =>
         {
             // What has no operators may still have a batch plan.
-            let (inputs, spec) = Inputs::collect(plan, provider)?;
-            translator = Translator::over(inputs, spec);
+            translator = Translator::new(plan, provider)?;
             translator.whole(plan).map_err(|_| error)?
         }
         Err(error) => return Err(error),
     };
     let output = translator.root(output, named);
-    let Translator { inputs, mut spec, notices, .. } = translator;
+    let output = translator.emitted(output, emission)?;
+    let Translator { inputs, mut spec, notices, mut times, .. } = translator;
+    spec.watermarks = times.remove(&output.node).unwrap_or_default();
     let types = spec.schema_of(output.node);
     let fields = named.fields().iter().zip(types.fields());
     let fields = fields
@@ -106,7 +105,8 @@ pub(super) fn translate(
     spec.schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
     spec.output = output.node;
     spec.key = output.key;
-    Ok(Translated { spec, inputs: inputs.into_view_inputs(), notices })
+    let (inputs, marks) = inputs.into_view_inputs();
+    Ok(Translated { spec, inputs, marks, notices })
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is the function of a map_err")]
@@ -114,12 +114,27 @@ pub(super) fn user(error: DataFusionError) -> UserError {
     errors::user_error(&error, None)
 }
 
-impl Translator<'_> {
-    fn push(&mut self, operator: OperatorSpec) -> Node {
-        self.spec.operators.push(operator);
-        Node::Operator(self.spec.operators.len() - 1)
+impl<'a> Translator<'a> {
+    fn new(
+        plan: &LogicalPlan,
+        provider: &'a CatalogProvider<'_>,
+    ) -> Result<Translator<'a>, UserError> {
+        let (mut inputs, spec) = Inputs::collect(plan, provider)?;
+        let times = inputs.take_times();
+        Ok(Translator {
+            inputs,
+            spec,
+            notices: BTreeSet::new(),
+            looked_up: 0,
+            shared: Vec::new(),
+            given: Vec::new(),
+            times,
+            clock: None,
+        })
     }
+}
 
+impl Translator<'_> {
     fn node(&mut self, plan: &LogicalPlan) -> Result<Output, UserError> {
         if constant::is_constant(plan) && !is_empty(plan) {
             return self.constant(plan);
@@ -250,8 +265,7 @@ impl Translator<'_> {
             Some(first) => first?,
             None => self.node(&filter.input)?,
         };
-        let predicate = physical(&filter.predicate, filter.input.schema()).map_err(user)?;
-        let node = self.push(OperatorSpec::Filter { input: input.node, predicate });
+        let node = self.conditions(filter, input.node)?;
         Ok(Output { node, key: input.key })
     }
 

@@ -1,4 +1,4 @@
-//! TUMBLE and HOP in FROM: subqueries that give each row its windows.
+//! TUMBLE, HOP and SESSION in FROM: subqueries that give each row its windows.
 //!
 //! `TUMBLE(t, at, size [, offset])` is `t` with the columns window_start and window_end;
 //! `HOP(t, at, step, size [, offset])` has a row for each window that holds the row. Windows begin at multiples of
@@ -11,6 +11,8 @@ use segue_sql::Statement;
 use sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, Ident, TableAlias, TableFactor, Value, VisitMut, VisitorMut,
 };
+
+use super::sessions;
 
 /// More windows than these for one row are a mistake.
 const MAX_WINDOWS: i64 = 1000;
@@ -39,6 +41,17 @@ fn windowed(factor: &TableFactor) -> Option<TableFactor> {
     let arguments = arguments.args.iter().map(plain).collect::<Option<Vec<_>>>()?;
     let base = from(arguments.first()?)?;
     let named = alias.clone().or_else(|| base.name.clone().map(unlisted));
+    let derived = |subquery| TableFactor::Derived {
+        lateral: false,
+        subquery,
+        alias: named.clone(),
+        sample: None,
+    };
+    if name.to_string().eq_ignore_ascii_case("session") {
+        let gap = micros(arguments.get(2)?)?;
+        let by = arguments.get(3..).unwrap_or_default();
+        return sessions::query(&base.text, arguments.get(1)?, gap, by).map(derived);
+    }
     let at = arguments.get(1)?.to_string();
     let text = match name.to_string().to_lowercase().as_str() {
         "tumble" => {
@@ -60,7 +73,7 @@ fn windowed(factor: &TableFactor) -> Option<TableFactor> {
     };
     let Some(Statement::Sql(statement)) = segue_sql::parse(&text).ok()?.pop() else { return None };
     let sqlparser::ast::Statement::Query(subquery) = *statement else { return None };
-    Some(TableFactor::Derived { lateral: false, subquery, alias: named, sample: None })
+    Some(derived(subquery))
 }
 
 /// The rows of `base`, each in the window that begins `place` steps before the step it is in.
@@ -117,7 +130,8 @@ fn micros(expr: &Expr) -> Option<i64> {
     signed_micros(expr).filter(|micros| *micros > 0)
 }
 
-fn signed_micros(expr: &Expr) -> Option<i64> {
+/// The length of an interval literal without months.
+pub(crate) fn signed_micros(expr: &Expr) -> Option<i64> {
     let Expr::Interval(interval) = expr else { return None };
     let Expr::Value(value) = interval.value.as_ref() else { return None };
     let Value::SingleQuotedString(text) = &value.value else { return None };

@@ -17,12 +17,17 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use segue_catalog::OnConflict;
 use segue_connect::IncludeKind;
+use segue_flow::is_ordered;
 use segue_sql::{Column, Columns, CreateTable, Include, Mutability, Name, Nullability};
-use segue_types::{RowSemantics, SqlState, SqlType, UserError, nearest};
+use segue_types::{RowSemantics, SqlState, SqlType, UserError, nearest, sql_type_of};
 
 use super::PlannedStage;
+use crate::delta::errors::type_name;
+use crate::generated::{self, Generated};
+use crate::watermark::{self, WatermarkPlan};
 
 /// The row type that all stages share.
 pub(super) struct Bound {
@@ -31,9 +36,18 @@ pub(super) struct Bound {
     /// Indexes into `schema` of the PRIMARY KEY.
     pub(super) key: Vec<usize>,
     pub(super) includes: Vec<segue_connect::Include>,
+    pub(super) watermark: Option<WatermarkPlan>,
+    pub(super) generated: Option<Arc<Generated>>,
 }
 
 impl Bound {
+    /// What comes out of records and what lies beside them: all but the generated columns, which are the last.
+    pub(super) fn read_schema(&self) -> SchemaRef {
+        let Some(generated) = &self.generated else { return Arc::clone(&self.schema) };
+        let read = (0..generated.base_count()).collect::<Vec<_>>();
+        Arc::new(self.schema.project(&read).expect("base columns are the first"))
+    }
+
     /// `a, b` of `PRIMARY KEY (a, b)`.
     pub(super) fn key_names(&self) -> String {
         let names = self.key.iter().map(|index| self.schema.field(*index).name().as_str());
@@ -46,9 +60,12 @@ pub(super) fn bind(
     includes: &[Include],
     connector: &str,
 ) -> Result<Bound, UserError> {
-    let mut fields: Vec<Field> =
-        columns.columns.iter().map(|column| declared(columns, column)).collect();
-    let mut offsets: Vec<usize> = columns.columns.iter().map(|column| column.offset.0).collect();
+    // With stages the generated columns come last: connectors know of no others.
+    let is_last = |column: &&Column| column.generated.is_some() && !connector.is_empty();
+    let (last, first): (Vec<_>, Vec<_>) = columns.columns.iter().partition(is_last);
+    let mut fields: Vec<Field> = first.iter().map(|column| declared(columns, column)).collect();
+    let mut offsets: Vec<usize> = first.iter().map(|column| column.offset.0).collect();
+    let declared_columns = fields.len();
     let mut bound_includes = Vec::with_capacity(includes.len());
     for include in includes {
         let (kind, ty) = include_kind(include)?;
@@ -57,6 +74,8 @@ pub(super) fn bind(
         offsets.push(include.offset.0);
         bound_includes.push(segue_connect::Include { kind, column });
     }
+    fields.extend(last.iter().map(|column| declared(columns, column)));
+    offsets.extend(last.iter().map(|column| column.offset.0));
     for (index, field) in fields.iter().enumerate() {
         if fields[..index].iter().any(|earlier| earlier.name() == field.name()) {
             let message = format!("column \"{}\" specified more than once", field.name());
@@ -64,12 +83,16 @@ pub(super) fn bind(
         }
     }
     let key = key(columns, &fields)?;
-    check_watermark(columns)?;
+    let schema = Arc::new(Schema::new(fields));
+    let watermark = watermark::plan(columns, &schema)?;
+    let generated = generated::plan(columns, &schema)?;
     Ok(Bound {
-        schema: Arc::new(Schema::new(fields)),
-        declared_columns: columns.columns.len(),
+        schema,
+        declared_columns,
         key,
         includes: bound_includes,
+        watermark,
+        generated: generated.map(Arc::new),
     })
 }
 
@@ -144,21 +167,64 @@ fn include_name(include: &Include, connector: &str) -> String {
     }
 }
 
-fn check_watermark(columns: &Columns) -> Result<(), UserError> {
-    let Some(watermark) = &columns.watermark else { return Ok(()) };
-    if columns.columns.iter().any(|column| column.name == watermark.column) {
-        return Ok(());
+/// The columns of WITH VERSION COLUMN.
+pub(super) fn versions(
+    table: &CreateTable,
+    schema: &Schema,
+    on_conflict: OnConflict,
+) -> Result<Vec<usize>, UserError> {
+    let invalid = |message: String| {
+        UserError::new(SqlState::INVALID_TABLE_DEFINITION, message).at(table.offset.0)
+    };
+    if on_conflict == OnConflict::Ignore && !table.versions.is_empty() {
+        let message = "a table that keeps the first row of a key has no use for versions";
+        return Err(invalid(message.to_owned())
+            .with_detail(
+                "The with version column syntax cannot be used with the ignore behavior of on conflict.",
+            )
+            .with_hint("Use ON CONFLICT OVERWRITE or DO UPDATE IF NOT NULL, without APPEND ONLY."));
     }
-    let name = watermark.column.as_str();
-    let message = format!("column \"{name}\" named in WATERMARK does not exist");
-    Err(UserError::new(SqlState::UNDEFINED_COLUMN, message).at(watermark.offset.0))
+    let mut versions = Vec::with_capacity(table.versions.len());
+    for name in &table.versions {
+        let name = name.as_str();
+        let Ok(column) = schema.index_of(name) else {
+            let message = format!("version column \"{name}\" does not exist");
+            return Err(UserError::new(SqlState::UNDEFINED_COLUMN, message)
+                .with_detail(format!("Version column {name} not found."))
+                .at(table.offset.0));
+        };
+        let data_type = schema.field(column).data_type();
+        let sql_type = sql_type_of(schema.field(column));
+        let is_jsonb = sql_type == Some(SqlType::Jsonb);
+        if !is_ordered(data_type) || *data_type == DataType::Boolean || is_jsonb {
+            return Err(invalid(format!("versions cannot be compared by column \"{name}\""))
+                .with_detail(format!(
+                    "Version column {name} must be of a comparable data type; it is {}.",
+                    sql_type.map_or_else(|| type_name(data_type), |named| named.to_string())
+                )));
+        }
+        if versions.contains(&column) {
+            let message = format!("version column \"{name}\" is named twice");
+            return Err(UserError::new(SqlState::DUPLICATE_COLUMN, message).at(table.offset.0));
+        }
+        versions.push(column);
+    }
+    Ok(versions)
 }
 
-pub(super) fn watermark_notice(columns: &Columns) -> Option<String> {
-    columns.watermark.as_ref().map(|watermark| {
-        let name = watermark.column.as_str();
-        format!("watermark for column \"{name}\" drops nothing: late rows count as all others do")
-    })
+/// Rows that change have no watermark.
+pub(super) fn check_watermark(columns: &Columns, stages: &[PlannedStage]) -> Result<(), UserError> {
+    let changing = stages.iter().find(|stage| stage.capabilities.semantics != RowSemantics::Append);
+    match changing {
+        Some(stage) if columns.watermark.is_some() => {
+            let hint = format!(
+                "The rows of stage \"{}\" are {}. Leave out WATERMARK, or say AS EVENTS where each row is an event.",
+                stage.name, stage.capabilities.semantics
+            );
+            Err(watermark::needs_events(columns, &hint))
+        }
+        _ => Ok(()),
+    }
 }
 
 pub(super) fn refuse_defaults(columns: &Columns) -> Result<(), UserError> {

@@ -47,7 +47,7 @@ pub(super) fn bind(
         stop: start::stop(stage)?,
         options,
         format,
-        schema: Arc::clone(&bound.schema),
+        schema: bound.read_schema(),
         declared_columns: bound.declared_columns,
         // A snapshot is told from events by its key.
         key: if as_events { Vec::new() } else { bound.key.clone() },
@@ -93,6 +93,7 @@ fn describe(
         config,
         capabilities,
         handoff: None,
+        generated: bound.generated.clone(),
     })
 }
 

@@ -123,6 +123,7 @@ pub fn catalog(tables: &[Table]) -> Catalog {
         kind: ObjectKind::Table(TableObject {
             stages: Vec::new(),
             on_conflict: OnConflict::Overwrite,
+            versions: Vec::new(),
             mutability: Default::default(),
         }),
         depends_on: BTreeSet::new(),

@@ -66,9 +66,10 @@ CREATE SOURCE s (a int DEFAULT 1) WITH (connector = 'files', path = 'x');
 --> AT a int DEFAULT 1) WITH (connector = 'files', path = 'x');
 --> HINT What a stage lacks is NULL; only tables without stages have defaults.
 CREATE SOURCE s (a int DEFAULT NULL, WATERMARK FOR a AS a - 1) WITH (connector = 'files', path = 'x');
---> COLUMNS a integer
---> STAGE s: files, bounded append, Plain native, start Earliest, stop None, key [], DeadLetter, options {"path": "x"}
---> NOTICE watermark for column "a" drops nothing: late rows count as all others do
+--> ERROR 42804 a watermark cannot be of column "a"
+--> AT WATERMARK FOR a AS a - 1) WITH (connector = 'files', path = 'x');
+--> DETAIL The column is integer.
+--> HINT It has to be a timestamp or timestamptz.
 CREATE SOURCE s (a int, WATERMARK FOR b AS b - 1) WITH (connector = 'files', path = 'x');
 --> ERROR 42703 column "b" named in WATERMARK does not exist
 --> AT WATERMARK FOR b AS b - 1) WITH (connector = 'files', path = 'x');

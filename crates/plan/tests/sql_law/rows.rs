@@ -95,6 +95,7 @@ pub fn catalog() -> Catalog {
         kind: ObjectKind::Table(TableObject {
             stages: Vec::new(),
             on_conflict: OnConflict::Overwrite,
+            versions: Vec::new(),
             mutability: Default::default(),
         }),
         depends_on: Default::default(),

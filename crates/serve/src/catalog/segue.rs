@@ -9,7 +9,8 @@ use segue_types::ObjectId;
 use super::View;
 use super::cells::{Cell, Kind, Relation, Row, Source, row};
 use crate::backend::{
-    DeadLetter, StageStatus, Status, compatibility_rows, connector_rows, shown_definition,
+    DeadLetter, StageStatus, Status, WatermarkReached, compatibility_rows, connector_rows,
+    shown_definition,
 };
 
 pub(super) const RELATIONS: &[Relation] = &[
@@ -27,6 +28,7 @@ pub(super) const RELATIONS: &[Relation] = &[
             ("rows_per_second", Kind::BigInt),
             ("lag_rows", Kind::BigInt),
             ("lag_ms", Kind::BigInt),
+            ("watermark", Kind::Text),
             ("rejected", Kind::BigInt),
             ("completed_epoch", Kind::BigInt),
             ("stalled", Kind::Text),
@@ -123,6 +125,7 @@ pub(super) const RELATIONS: &[Relation] = &[
             ("state_rows", Kind::BigInt),
             ("state_bytes", Kind::BigInt),
             ("expression_errors", Kind::BigInt),
+            ("late_rows", Kind::BigInt),
         ],
         source: Source::Status(operators),
     },
@@ -198,6 +201,7 @@ fn sources(view: &View<'_>, status: &Status) -> Vec<Row> {
                 // The reading that is furthest behind.
                 readings().filter_map(|stage| stage.lag_rows).max(),
                 readings().filter_map(|stage| stage.lag).max().map(millis),
+                watermark(status, object.id),
                 readings().map(|stage| stage.rejected).sum::<u64>(),
                 completed_epoch(object.stages().len(), &readings().collect::<Vec<_>>()),
                 readings().find_map(|stage| stage.stalled.clone()),
@@ -238,6 +242,18 @@ fn millis(time: Duration) -> u64 {
 
 fn timestamp(unix_ms: i64) -> i64 {
     unix_ms.saturating_mul(1_000)
+}
+
+/// How far the reading has come that is furthest behind.
+fn watermark(status: &Status, source: ObjectId) -> Option<String> {
+    let of_source = status.watermarks.iter().filter(|watermark| watermark.source == source);
+    Some(match of_source.map(|watermark| watermark.reached).min()?? {
+        WatermarkReached::Time(time) => {
+            let time = chrono::DateTime::from_timestamp_micros(time)?;
+            time.format("%F %T%.f").to_string()
+        }
+        WatermarkReached::End => "infinity".to_owned(),
+    })
 }
 
 /// A rate as a whole number.
@@ -362,6 +378,7 @@ fn operators(view: &View<'_>, status: &Status) -> Vec<Row> {
             operator.state_rows,
             operator.state_bytes,
             operator.expression_errors,
+            operator.late_rows,
         ]
     };
     status.operators.iter().map(operator).collect()

@@ -82,13 +82,12 @@ pub(super) async fn execute(
     let values = &call.parameters;
     let plan = parameters::plan_with_values(&session.planner, statement, text, values).await?;
     let batches = insert::collect(session.planner.run(&plan, running).await?, running).await?;
-    let all: Vec<usize> = (0..delete.object.schema.fields().len()).collect();
     let mut changes: Vec<Changes> = Vec::new();
     let mut gone = Vec::new();
     let mut count = 0;
     for batch in batches.iter().filter(|batch| batch.num_rows() > 0) {
         count += batch.num_rows();
-        let rows = target::rows(&delete.object, &all, batch.columns(), batch.num_rows())?;
+        let rows = target::held_rows(&delete.object, batch.columns(), batch.num_rows())?;
         if delete.returning.is_some() {
             gone.push(rows.clone());
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use segue_catalog::{RelationKind, Verb};
 use segue_plan::delta::{
-    Place, explain as explain_view, explain_with as explain_view_with, plan_view,
+    Place, explain as explain_view, explain_with as explain_view_with, plan_emitting, plan_stored,
 };
 use segue_plan::stages::{explain as explain_stages, plan_source, plan_table};
 use segue_sql::{Explain, ExplainMode, Explained, ObjectKind, Statement};
@@ -13,7 +13,7 @@ use sqlparser::ast;
 
 use super::show::table;
 use super::{Call, insert, query};
-use crate::backend::{OperatorStatus, view_query};
+use crate::backend::OperatorStatus;
 use crate::outcome::Outcome;
 use crate::session::{Running, Session};
 
@@ -94,7 +94,10 @@ fn created(session: &Session, statement: &Statement) -> Result<String, UserError
     Ok(match statement {
         Statement::CreateMaterializedView(view) => {
             let reading = session.planner.reading();
-            explain_view(&plan_view(&reading.published.catalog, &view.query.tree)?)
+            explain_view(&plan_emitting(
+                &reading.published.catalog,
+                ((*view.query.tree).clone(), view.emission),
+            )?)
         }
         Statement::CreateSource(source) => {
             let plan = plan_source(registry, source)?;
@@ -118,7 +121,7 @@ async fn maintained(session: &Session, name: &str, mode: ExplainMode) -> Result<
     let reading = session.planner.reading();
     let catalog = &reading.published.catalog;
     let object = catalog.resolve_kind(name, RelationKind::MaterializedView, Verb::Explain)?;
-    let plan = plan_view(catalog, &view_query(object)?)?;
+    let plan = plan_stored(catalog, object)?;
     if mode == ExplainMode::Plan {
         return Ok(explain_view(&plan));
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, ListArray, RecordBatch, UInt8Array};
 use arrow::datatypes::{DataType, SchemaRef};
 use segue_catalog::{Mutability, Object, ObjectKind, OnConflict, RelationKind};
+use segue_plan::generated;
 use segue_types::{Op, SqlState, SqlType, UserError, nearest, sql_type_of};
 use sqlparser::ast;
 
@@ -94,11 +95,15 @@ pub(super) fn column(object: &Object, name: &str) -> Result<usize, UserError> {
 /// The columns of a list; all of them for an empty one.
 pub(super) fn columns(object: &Object, names: &[String]) -> Result<Vec<usize>, UserError> {
     if names.is_empty() {
-        return Ok((0..object.schema.fields().len()).collect());
+        let all = 0..object.schema.fields().len();
+        let generated = generated::of(object);
+        let is_given = |column: &usize| generated.as_ref().is_none_or(|some| !some.is(*column));
+        return Ok(all.filter(is_given).collect());
     }
     let mut found = Vec::with_capacity(names.len());
     for name in names {
         let index = column(object, name)?;
+        refuse_generated(object, index)?;
         if found.contains(&index) {
             return Err(UserError::new(
                 SqlState::DUPLICATE_COLUMN,
@@ -108,6 +113,17 @@ pub(super) fn columns(object: &Object, names: &[String]) -> Result<Vec<usize>, U
         found.push(index);
     }
     Ok(found)
+}
+
+/// What is computed is not given.
+pub(super) fn refuse_generated(object: &Object, column: usize) -> Result<(), UserError> {
+    if !generated::is_generated(object, column) {
+        return Ok(());
+    }
+    let name = object.schema.field(column).name();
+    let message = format!("column \"{name}\" can only be updated to DEFAULT");
+    Err(UserError::new(SqlState::GENERATED_ALWAYS, message)
+        .with_detail(format!("Column \"{name}\" is a generated column.")))
 }
 
 /// The SQL type of a table's column.
@@ -129,10 +145,38 @@ pub(super) fn rows(
             None => Ok(arrow::array::new_null_array(field.data_type(), count)),
         })
         .collect::<Result<Vec<_>, _>>()?;
+    batch(object, generate(object, arrays, count), count)
+}
+
+/// A batch of rows that the table holds: with what was generated when they came in.
+pub(super) fn held_rows(
+    object: &Object,
+    columns: &[ArrayRef],
+    count: usize,
+) -> Result<RecordBatch, UserError> {
+    let fields = object.schema.fields().iter().zip(columns);
+    let arrays = fields.map(|(field, column)| checked_text(field, column));
+    batch(object, arrays.collect::<Result<Vec<_>, _>>()?, count)
+}
+
+fn batch(object: &Object, arrays: Vec<ArrayRef>, count: usize) -> Result<RecordBatch, UserError> {
     check_nulls(object, &arrays)?;
     let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(count));
     RecordBatch::try_new_with_options(Arc::clone(&object.schema), arrays, &options)
         .map_err(|error| UserError::internal(format!("rows do not fit their table: {error}")))
+}
+
+/// The columns with those that are generated computed.
+fn generate(object: &Object, arrays: Vec<ArrayRef>, count: usize) -> Vec<ArrayRef> {
+    let Some(generated) = generated::of(object) else { return arrays };
+    let all = (0..arrays.len()).collect::<Vec<_>>();
+    let fields = object.schema.fields().iter();
+    let nullable = fields.map(|field| field.as_ref().clone().with_nullable(true));
+    let schema = Arc::new(arrow::datatypes::Schema::new(nullable.collect::<Vec<_>>()));
+    let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(count));
+    let rows = RecordBatch::try_new_with_options(schema, arrays, &options);
+    let rows = rows.expect("columns of the table's types");
+    generated.complete(&rows, &all, &all, chrono::Utc::now().timestamp_micros()).columns().to_vec()
 }
 
 /// A query knows uuid and jsonb only as text; what is stored has been checked.
@@ -200,6 +244,15 @@ pub(super) fn added(object: &Object, rows: RecordBatch) -> Changes {
 pub(super) fn replaced(object: &Object, rows: RecordBatch) -> Changes {
     let ops = if object.key.is_empty() { Ops::Insert } else { Ops::Put };
     Changes { rows, ops }
+}
+
+/// Whether what is there and what comes become one row. Then the old row has to go before one that stands for itself.
+pub(super) fn resolves(object: &Object) -> bool {
+    matches!(
+        &object.kind,
+        ObjectKind::Table(table)
+            if table.on_conflict == OnConflict::UpdateIfNotNull || !table.versions.is_empty()
+    )
 }
 
 /// Rows that go.

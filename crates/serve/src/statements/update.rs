@@ -55,6 +55,7 @@ fn resolve(session: &Session, update: &ast::Update) -> Result<Update, UserError>
         };
         let ident = name.0.last().and_then(|part| part.as_ident());
         let column = target::column(&object, &ident.map(target::folded).unwrap_or_default())?;
+        target::refuse_generated(&object, column)?;
         if columns.contains(&column) {
             return Err(UserError::new(
                 SqlState::SYNTAX_ERROR,
@@ -165,8 +166,8 @@ fn changes_of(
     let new = target::rows(&update.object, &all, &new, batch.num_rows())?;
     let key = &update.object.key;
     let moves = key.is_empty() || update.columns.iter().any(|column| key.contains(column));
-    let gone = if moves {
-        let old = target::rows(&update.object, &all, &old, batch.num_rows())?;
+    let gone = if moves || target::resolves(&update.object) {
+        let old = target::held_rows(&update.object, &old, batch.num_rows())?;
         Some(removed(&update.object, old))
     } else {
         None

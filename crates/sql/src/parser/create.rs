@@ -1,12 +1,13 @@
 //! CREATE SOURCE, CREATE TABLE, CREATE [MATERIALIZED] VIEW, and the column list of the first two.
 
 use segue_types::{SqlState, UserError};
+use sqlparser::ast;
 use sqlparser::tokenizer::Token;
 
 use super::{cursor::Cursor, stage, types};
 use crate::{
-    Column, Columns, ConflictAction, CreateSource, CreateTable, CreateView, Mutability, Name,
-    Nullability, Offset, OnExisting, ParseError, Statement, Watermark,
+    Column, Columns, ConflictAction, CreateSource, CreateTable, CreateView, Emission, Foreign,
+    Mutability, Name, Nullability, Offset, OnExisting, ParseError, Statement, Watermark,
 };
 
 /// A CREATE of our own; `None` when it is sqlparser's.
@@ -28,7 +29,14 @@ pub(super) fn create(cursor: &mut Cursor<'_>) -> Result<Option<Statement>, Parse
     } else if is_table {
         table(cursor, on_existing).map(|table| Some(Statement::CreateTable(table)))
     } else if is_view {
-        view(cursor, on_existing).map(|view| Some(Statement::CreateView(view)))
+        let view = view(cursor, on_existing)?;
+        if view.emission == Emission::OnWindowClose {
+            let message = "EMIT ON WINDOW CLOSE of a plain view is not supported";
+            let error = UserError::unsupported(message)
+                .with_hint("Make it a materialized view: a plain one is run where it is read.");
+            return Err(ParseError::Invalid(error.at(view.offset.0)));
+        }
+        Ok(Some(Statement::CreateView(view)))
     } else {
         view(cursor, on_existing).map(|view| Some(Statement::CreateMaterializedView(view)))
     }
@@ -70,19 +78,28 @@ fn table(cursor: &mut Cursor<'_>, on_existing: OnExisting) -> Result<CreateTable
     let append_only = cursor.accept(&["APPEND", "ONLY"]);
     let mutability = if append_only { Mutability::AppendOnly } else { Mutability::Mutable };
     let on_conflict = on_conflict(cursor)?;
-    if cursor.is_words(&["WITH", "VERSION", "COLUMN"]) {
-        return Err(unsupported(cursor, "WITH VERSION COLUMN is not supported"));
-    }
+    let has_versions = cursor.accept(&["WITH", "VERSION", "COLUMN"]);
+    let versions = if has_versions { cursor.listed(Cursor::name)? } else { Vec::new() };
     let includes = stage::includes(cursor)?;
     let input = if cursor.is_word(0, "WITH") { Some(stage::input(cursor)?) } else { None };
-    Ok(CreateTable { name, on_existing, columns, mutability, on_conflict, includes, input, offset })
+    Ok(CreateTable {
+        name,
+        on_existing,
+        columns,
+        mutability,
+        on_conflict,
+        versions,
+        includes,
+        input,
+        offset,
+    })
 }
 
 fn on_conflict(cursor: &mut Cursor<'_>) -> Result<Option<ConflictAction>, ParseError> {
     if !cursor.accept(&["ON", "CONFLICT"]) {
         return Ok(None);
     }
-    let action = if cursor.accept(&["DO", "NOTHING"]) {
+    let action = if cursor.accept(&["DO", "NOTHING"]) || cursor.accept(&["IGNORE"]) {
         ConflictAction::DoNothing
     } else if cursor.accept(&["OVERWRITE"]) || cursor.accept(&["DO", "UPDATE", "FULL"]) {
         ConflictAction::Overwrite
@@ -104,17 +121,17 @@ fn view(cursor: &mut Cursor<'_>, on_existing: OnExisting) -> Result<CreateView, 
     if cursor.is_words(&["WITH"]) {
         return Err(unsupported(cursor, "options of a view are not supported"));
     }
+    let first = cursor.accept(&["EMIT", "ON", "WINDOW", "CLOSE"]);
+    let emission = match first || cursor.emits_on_close {
+        true => Emission::OnWindowClose,
+        false => Emission::OnChange,
+    };
     cursor.expect(&["AS"])?;
     if ["INSERT", "UPDATE", "DELETE", "MERGE"].iter().any(|verb| cursor.is_word(0, verb)) {
         return Err(cursor.unexpected("a query"));
     }
-    // Looked for beforehand: after a table's name, EMIT would be read as its alias.
-    if let Some(offset) = cursor.ending(&["EMIT", "ON", "WINDOW", "CLOSE"]) {
-        let error = UserError::unsupported("EMIT ON WINDOW CLOSE is not supported");
-        return Err(ParseError::Invalid(error.at(offset.0)));
-    }
     let query = cursor.foreign(|parser| parser.parse_query().map(|query| *query))?;
-    Ok(CreateView { name, on_existing, columns, query, offset })
+    Ok(CreateView { name, on_existing, columns, query, emission, offset })
 }
 
 /// What a parenthesised list may hold.
@@ -192,7 +209,9 @@ fn element(cursor: &mut Cursor<'_>) -> Result<Element, ParseError> {
         let column = cursor.name()?;
         cursor.expect(&["AS"])?;
         let expression = cursor.foreign(|parser| parser.parse_expr())?;
-        return Ok(Element::Watermark(Watermark { column, expression, offset }));
+        let has_options = cursor.accept(&["WITH"]);
+        let options = if has_options { stage::options(cursor)? } else { Vec::new() };
+        return Ok(Element::Watermark(Watermark { column, expression, options, offset }));
     }
     for constraint in ["UNIQUE", "CHECK", "FOREIGN", "EXCLUDE"] {
         if cursor.is_word(0, constraint) {
@@ -210,7 +229,8 @@ fn column(cursor: &mut Cursor<'_>) -> Result<Element, ParseError> {
     let name = cursor.name()?;
     let ty = types::sql_type(cursor)?;
     let mut is_key = IsKey::No;
-    let mut column = Column { name, ty, nullability: Nullability::Nullable, default: None, offset };
+    let nullability = Nullability::Nullable;
+    let mut column = Column { name, ty, nullability, default: None, generated: None, offset };
     loop {
         let offset = cursor.offset();
         if is_key == IsKey::No && cursor.accept(&["PRIMARY", "KEY"]) {
@@ -219,6 +239,10 @@ fn column(cursor: &mut Cursor<'_>) -> Result<Element, ParseError> {
             column.nullability = Nullability::NotNull;
         } else if column.default.is_none() && cursor.accept(&["DEFAULT"]) {
             column.default = Some(cursor.foreign(|parser| parser.parse_expr())?);
+        } else if column.generated.is_none() && cursor.accept(&["AS"]) {
+            column.generated = Some(cursor.foreign(|parser| parser.parse_expr())?);
+        } else if column.generated.is_none() && cursor.is_words(&["GENERATED", "ALWAYS", "AS"]) {
+            column.generated = Some(always(cursor)?);
         } else if !cursor.accept(&["NULL"]) {
             break;
         }
@@ -227,14 +251,30 @@ fn column(cursor: &mut Cursor<'_>) -> Result<Element, ParseError> {
         ("UNIQUE", "UNIQUE constraints are not supported"),
         ("CHECK", "CHECK constraints are not supported"),
         ("REFERENCES", "FOREIGN KEY constraints are not supported"),
-        ("GENERATED", "generated columns are not supported"),
-        ("AS", "generated columns are not supported"),
+        ("GENERATED", "identity columns are not supported"),
         ("COLLATE", "COLLATE of a column is not supported"),
     ];
     match refused.iter().find(|(word, _)| cursor.is_word(0, word)) {
         Some((_, message)) => Err(unsupported(cursor, message)),
         None => Ok(Element::Column(column, is_key)),
     }
+}
+
+/// `GENERATED ALWAYS AS (expression) [STORED]`
+fn always(cursor: &mut Cursor<'_>) -> Result<Foreign<ast::Expr>, ParseError> {
+    if cursor.is_word(3, "IDENTITY") {
+        return Err(unsupported(cursor, "identity columns are not supported"));
+    }
+    cursor.expect(&["GENERATED", "ALWAYS", "AS"])?;
+    if cursor.peek(0) != &Token::LParen {
+        return Err(cursor.unexpected("an expression in parentheses"));
+    }
+    let expression = cursor.foreign(|parser| parser.parse_expr())?;
+    if cursor.is_word(0, "VIRTUAL") {
+        return Err(unsupported(cursor, "virtual generated columns are not supported"));
+    }
+    cursor.accept(&["STORED"]);
+    Ok(expression)
 }
 
 fn unsupported(cursor: &Cursor<'_>, message: &str) -> ParseError {

@@ -24,6 +24,9 @@ pub(super) struct Cursor<'a> {
     /// Of the semicolon, if there is one.
     end: Option<Span>,
     parser: Parser<'a>,
+    /// Whether the statement ended in EMIT ON WINDOW CLOSE, which is not among the tokens: after a table's name EMIT
+    /// would be read as its alias.
+    pub(super) emits_on_close: bool,
     /// How many outer STRUCTs the rest of a `>>` or `>>>` is still to close: the tokenizer takes it for one operator.
     pub(super) closers_left: usize,
 }
@@ -37,9 +40,14 @@ impl<'a> Cursor<'a> {
     pub(super) fn new(
         text: &'a str,
         lines: &'a Lines<'a>,
-        tokens: Vec<TokenWithSpan>,
-        end: Option<Span>,
+        mut tokens: Vec<TokenWithSpan>,
+        mut end: Option<Span>,
     ) -> Cursor<'a> {
+        let emit = emit_on_close(&tokens);
+        if let Some(at) = emit {
+            end = Some(tokens[at].span);
+            tokens.truncate(at);
+        }
         let place = |token: &TokenWithSpan| Place {
             span: token.span,
             visible: !matches!(token.token, Token::Whitespace(_)),
@@ -48,7 +56,8 @@ impl<'a> Cursor<'a> {
         let parser = Parser::new(&DIALECT)
             .with_recursion_limit(DEPTH_MAX)
             .with_tokens_with_locations(tokens);
-        Cursor { text, lines, places, end, parser, closers_left: 0 }
+        let emits_on_close = emit.is_some();
+        Cursor { text, lines, places, end, parser, emits_on_close, closers_left: 0 }
     }
 
     /// The token `n` places ahead; `Token::EOF` at the end of the statement.
@@ -75,15 +84,6 @@ impl<'a> Cursor<'a> {
     /// Whether the next tokens are these unquoted words.
     pub(super) fn is_words(&self, words: &[&str]) -> bool {
         words.iter().enumerate().all(|(n, word)| self.is_word(n, word))
-    }
-
-    /// Where the statement's last words begin, if they are these unquoted ones.
-    pub(super) fn ending(&self, words: &[&str]) -> Option<Offset> {
-        let rest = &self.places[self.parser.index().min(self.places.len())..];
-        let length = rest.iter().filter(|place| place.visible).count();
-        let first = length.checked_sub(words.len())?;
-        let found = words.iter().enumerate().all(|(n, word)| self.is_word(first + n, word));
-        found.then(|| Offset(self.offset_of(self.parser.peek_nth_token_ref(first).span)))
     }
 
     /// Takes the words if they are next.
@@ -310,6 +310,24 @@ impl<'a> Cursor<'a> {
         let last = taken.iter().rfind(|place| place.visible);
         last.map_or(0, |place| self.byte(place.span.end))
     }
+}
+
+/// Where EMIT ON WINDOW CLOSE begins, if a CREATE ends so.
+fn emit_on_close(tokens: &[TokenWithSpan]) -> Option<usize> {
+    let is = |token: &TokenWithSpan, word: &str| {
+        matches!(&token.token, Token::Word(found)
+            if found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word))
+    };
+    let visible = tokens.iter().enumerate();
+    let mut visible =
+        visible.filter(|(_, token)| !matches!(token.token, Token::Whitespace(_) | Token::EOF));
+    let creates = visible.clone().next().is_some_and(|(_, token)| is(token, "CREATE"));
+    let words = ["CLOSE", "WINDOW", "ON", "EMIT"];
+    let mut at = None;
+    for word in words {
+        at = Some(visible.next_back().filter(|(_, token)| is(token, word))?.0);
+    }
+    at.filter(|_| creates)
 }
 
 fn fold(word: &str) -> String {

@@ -133,7 +133,7 @@ fn allow(cursor: &mut Cursor<'_>) -> Result<WeakHandoff, ParseError> {
 }
 
 /// `(name = value, …)`
-fn options(cursor: &mut Cursor<'_>) -> Result<Vec<WithOption>, ParseError> {
+pub(super) fn options(cursor: &mut Cursor<'_>) -> Result<Vec<WithOption>, ParseError> {
     let options = cursor.listed(option)?;
     for (i, option) in options.iter().enumerate() {
         if options[..i].iter().any(|earlier| earlier.name == option.name) {

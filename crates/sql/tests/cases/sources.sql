@@ -121,8 +121,10 @@ CREATE SOURCE s (a int, WATERMARK FOR a AS a, WATERMARK FOR a AS a - 1) WITH (co
 --> ERROR 42P16 multiple watermarks are not allowed
 --> AT WATERMARK FOR a AS a - 1) WITH (connector = 'x');
 CREATE SOURCE s (a int AS (b + 1)) WITH (connector = 'x');
---> ERROR 0A000 generated columns are not supported
---> AT AS (b + 1)) WITH (connector = 'x');
+--> CREATE SOURCE s (
+-->     a integer AS (b + 1)
+--> )
+--> WITH (connector = 'x')
 CREATE SOURCE order (a int) WITH (connector = 'x');
 --> ERROR 42601 syntax error at or near "order"
 --> AT order (a int) WITH (connector = 'x');

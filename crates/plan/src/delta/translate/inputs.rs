@@ -2,24 +2,31 @@
 //!
 //! A keyed source delivers changes by key, so its key columns are read too and a normaliser stands behind it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use arrow::datatypes::Schema;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{LogicalPlan, TableScan};
 use segue_catalog::{Catalog, Mutability, Object, ObjectKind};
-use segue_flow::{Conflict, DataflowSpec, InputKind, InputSpec, Node, OperatorSpec};
+use segue_flow::{
+    ColumnWatermark, Conflict, DataflowSpec, InputKind, InputSpec, Node, OperatorSpec, mark_schema,
+};
 use segue_types::{ObjectId, RowSemantics, UserError};
 
 use super::super::provider::{CatalogProvider, RelationSource, view_query};
-use super::super::{ViewInput, plan_view};
+use super::super::{MarkInput, ViewInput, plan_emitting};
+use super::times::Times;
 use super::{Output, user};
+use crate::watermark;
 
 /// Inputs by object.
 pub(super) struct Inputs<'a> {
     catalog: &'a Catalog,
     reads: BTreeMap<ObjectId, Read>,
+    /// The inputs behind those that are read.
+    marks: Vec<MarkInput>,
+    times: HashMap<Node, Times>,
 }
 
 /// One object that is read.
@@ -55,19 +62,70 @@ impl<'a> Inputs<'a> {
             Ok(TreeNodeRecursion::Continue)
         });
         walked.map_err(user)?;
-        let mut inputs = Inputs { catalog: provider.catalog(), reads: BTreeMap::new() };
+        let mut inputs = Inputs {
+            catalog: provider.catalog(),
+            reads: BTreeMap::new(),
+            marks: Vec::new(),
+            times: HashMap::new(),
+        };
         let mut spec = DataflowSpec {
             inputs: Vec::new(),
             operators: Vec::new(),
             output: Node::Input(0),
             schema: Arc::new(Schema::empty()),
             key: Vec::new(),
+            watermarks: Vec::new(),
         };
         for (id, (object, columns)) in wanted {
             let read = inputs.read(object, columns, &mut spec)?;
             inputs.reads.insert(id, read);
         }
+        let reads = inputs.reads.values();
+        let reads = reads.map(|read| (Arc::clone(&read.object), read.output.node));
+        for (object, node) in reads.collect::<Vec<_>>() {
+            inputs.watermarks(&object, node, &mut spec)?;
+        }
         Ok((inputs, spec))
+    }
+
+    /// An input for each watermark of the columns that are read of `object`.
+    fn watermarks(
+        &mut self,
+        object: &Object,
+        node: Node,
+        spec: &mut DataflowSpec,
+    ) -> Result<(), UserError> {
+        let timed = match &object.kind {
+            ObjectKind::MaterializedView => {
+                let plan = plan_emitting(self.catalog, view_query(object)?)?;
+                plan.spec.watermarks.iter().map(|of| of.column).collect()
+            }
+            _ => watermark::of(object).map_or_else(Vec::new, |watermark| vec![watermark.column]),
+        };
+        for column in timed {
+            let read = &self.reads[&object.id].columns;
+            let Some(place) = read.iter().position(|read| *read == column) else { continue };
+            let schema = mark_schema(object.schema.field(column).data_type());
+            let input = InputSpec { schema: Arc::clone(&schema), kind: InputKind::AppendOnly };
+            spec.inputs.push(input);
+            self.marks.push(MarkInput::Watermark { object: object.id, column });
+            let input = Node::Input(spec.inputs.len() - 1);
+            spec.operators.push(OperatorSpec::Watermark { input, schema });
+            let delivers = Node::Operator(spec.operators.len() - 1);
+            let time = ColumnWatermark { column: place, node: delivers };
+            self.times.entry(node).or_default().push(time);
+        }
+        Ok(())
+    }
+
+    /// Takes note of an input that was added behind the others.
+    pub(super) fn mark(&mut self, mark: MarkInput) {
+        self.marks.push(mark);
+    }
+
+    /// The watermarks of the nodes that deliver what is read.
+    pub(super) fn take_times(&mut self) -> HashMap<Node, Times> {
+        std::mem::take(&mut self.times)
     }
 
     fn read(
@@ -112,7 +170,7 @@ impl<'a> Inputs<'a> {
                 .iter()
                 .all(|stage| matches!(stage.semantics, RowSemantics::Append | RowSemantics::State)),
             ObjectKind::MaterializedView => {
-                let plan = plan_view(self.catalog, &view_query(object)?)?;
+                let plan = plan_emitting(self.catalog, view_query(object)?)?;
                 plan.spec.is_append_only(plan.spec.output)
             }
             // A key that comes again overwrites, whatever the table promises.
@@ -134,12 +192,12 @@ impl<'a> Inputs<'a> {
         (read.output.clone(), wanted.iter().map(place).collect())
     }
 
-    pub(super) fn into_view_inputs(self) -> Vec<ViewInput> {
+    pub(super) fn into_view_inputs(self) -> (Vec<ViewInput>, Vec<MarkInput>) {
         let view_input = |read: Read| ViewInput {
             object: read.object.id,
             name: read.object.name.clone(),
             projection: read.columns,
         };
-        self.reads.into_values().map(view_input).collect()
+        (self.reads.into_values().map(view_input).collect(), self.marks)
     }
 }

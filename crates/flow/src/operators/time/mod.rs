@@ -1,0 +1,15 @@
+//! Operators that know of time: watermarks, what waits for them, and what a clock lets in and out.
+//!
+//! All of them work by marks that arrive as rows, so the same input gives the same output, whenever it runs.
+//! None is partitioned by a key: whoever spreads a dataflow gives each part every mark.
+
+mod late;
+mod temporal;
+mod waiting;
+mod watermark;
+mod withhold;
+
+pub(crate) use late::{DropLate, Untimed, split_late};
+pub(crate) use temporal::Temporal;
+pub(crate) use watermark::{Least, Watermark};
+pub(crate) use withhold::Withhold;
