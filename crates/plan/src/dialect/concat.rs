@@ -1,5 +1,5 @@
-//! `||` of lists, `array_cat`, `array_append`, `array_prepend`: items of any two types that have a common one, NULL
-//! as a list of nothing, and `format`.
+//! `||` of lists, `array_cat`, `array_append`, `array_prepend`: items of any two types that have a common one, NULL as
+//! a list of nothing; and `format`.
 
 use std::sync::Arc;
 

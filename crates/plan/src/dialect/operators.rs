@@ -1,6 +1,6 @@
 //! Operators that DataFusion types or computes otherwise: date ± interval is a timestamp, intervals can be multiplied,
 //! division of fractions by zero is an error, and so is a constant that overflows; numerics are divided to 16 digits;
-//! `||`, `-`, `@>` and `<@` of jsonb.
+//! `||`, `-`, `@>` and `<@` of jsonb, `||` of lists.
 
 mod jsonb;
 mod numeric;

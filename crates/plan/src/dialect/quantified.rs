@@ -117,6 +117,7 @@ pub(super) fn all(left: &Expr, op: &BinaryOperator, right: &Expr) -> Option<Expr
     }
 }
 
+#[derive(Clone, Copy)]
 enum Negated {
     No,
     Yes,

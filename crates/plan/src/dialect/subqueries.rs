@@ -109,9 +109,9 @@ fn counted_but(
         return expr.map_children(|part| counted_but(part, schema, may_stay));
     }
     expr.transform_down(|part| match part {
-        Expr::Exists(exists) => Ok(Transformed::yes(exists_counted(exists)?)),
+        Expr::Exists(exists) => Ok(Transformed::yes(exists_counted(&exists)?)),
         Expr::InSubquery(test) => {
-            let counted = in_counted(test, schema)?;
+            let counted = in_counted(&test, schema)?;
             Ok(Transformed::new(counted, true, TreeNodeRecursion::Jump))
         }
         other => Ok(Transformed::no(other)),
@@ -129,13 +129,13 @@ fn count_of(plan: LogicalPlan) -> Result<Expr> {
     Ok(Expr::ScalarSubquery(Subquery { subquery, outer_ref_columns, spans: Spans::new() }))
 }
 
-fn exists_counted(exists: Exists) -> Result<Expr> {
+fn exists_counted(exists: &Exists) -> Result<Expr> {
     let rows = count_of(exists.subquery.subquery.as_ref().clone())?;
     Ok(if exists.negated { rows.eq(lit(0_i64)) } else { rows.gt(lit(0_i64)) })
 }
 
 /// True where a row is equal; else false where there is no row; else NULL where anything compared is NULL.
-fn in_counted(test: InSubquery, schema: &DFSchema) -> Result<Expr> {
+fn in_counted(test: &InSubquery, schema: &DFSchema) -> Result<Expr> {
     let plan = test.subquery.subquery.as_ref().clone();
     let value = Expr::Column(plan.schema().columns().swap_remove(0));
     let outer = test.expr.as_ref().clone().transform_up(|part| {

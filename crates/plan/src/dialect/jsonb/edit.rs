@@ -32,12 +32,8 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
         }),
         general::function("jsonb_delete", deletable, returns, delete),
         general::function("jsonb_delete_path", with_path, returns, delete_path),
-        general::function("jsonb_set", with_value, returns, |c, _| {
-            placed(c, |value, create| Placing::set(value, create))
-        }),
-        general::function("jsonb_insert", with_value, returns, |c, _| {
-            placed(c, |value, after| Placing::insert(value, after))
-        }),
+        general::function("jsonb_set", with_value, returns, |c, _| placed(c, set)),
+        general::function("jsonb_insert", with_value, returns, |c, _| placed(c, insert)),
     ]
 }
 
@@ -238,7 +234,7 @@ fn delete_path(columns: &[ArrayRef], _: &[FieldRef]) -> Result<ArrayRef> {
         let (Some(document), Some(path)) = (document, path(&columns[1], row)?) else {
             return Ok(None);
         };
-        Placing::delete().apply(document, &path).map(Some)
+        Placing::DELETE.apply(document, &path).map(Some)
     });
     Ok(Arc::new(changed.collect::<Result<StringArray>>()?))
 }
@@ -292,20 +288,18 @@ enum At {
     After,
 }
 
-impl<'a> Placing<'a> {
-    fn set(value: &'a str, create: Option<bool>) -> Placing<'a> {
-        let at = if create.unwrap_or(true) { At::ThereOrNew } else { At::There };
-        Placing { value: Some(value), at }
-    }
+fn set(value: &str, create: Option<bool>) -> Placing<'_> {
+    let at = if create.unwrap_or(true) { At::ThereOrNew } else { At::There };
+    Placing { value: Some(value), at }
+}
 
-    fn insert(value: &'a str, after: Option<bool>) -> Placing<'a> {
-        let at = if after.unwrap_or(false) { At::After } else { At::Before };
-        Placing { value: Some(value), at }
-    }
+fn insert(value: &str, after: Option<bool>) -> Placing<'_> {
+    let at = if after.unwrap_or(false) { At::After } else { At::Before };
+    Placing { value: Some(value), at }
+}
 
-    fn delete() -> Placing<'a> {
-        Placing { value: None, at: At::There }
-    }
+impl Placing<'_> {
+    const DELETE: Placing<'static> = Placing { value: None, at: At::There };
 
     fn apply(self, document: &str, path: &[String]) -> Result<String> {
         let Some((step, rest)) = path.split_first() else { return Ok(document.to_owned()) };
@@ -372,7 +366,7 @@ impl<'a> Placing<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Placing, concat, contains, pretty, stripped};
+    use super::{Placing, concat, contains, insert, pretty, set, stripped};
 
     #[test]
     fn a_document_contains_its_parts_wherever_they_stand() {
@@ -400,9 +394,9 @@ mod tests {
         let path = ["a".to_owned(), "-1".to_owned()];
         let document = r#"{"a": [1, 2]}"#;
         let apply = |placing: Placing<'_>| placing.apply(document, &path).expect("it is there");
-        assert_eq!(apply(Placing::set("9", None)), r#"{"a": [1, 9]}"#);
-        assert_eq!(apply(Placing::insert("9", None)), r#"{"a": [1, 9, 2]}"#);
-        assert_eq!(apply(Placing::delete()), r#"{"a": [1]}"#);
+        assert_eq!(apply(set("9", None)), r#"{"a": [1, 9]}"#);
+        assert_eq!(apply(insert("9", None)), r#"{"a": [1, 9, 2]}"#);
+        assert_eq!(apply(Placing::DELETE), r#"{"a": [1]}"#);
         assert_eq!(pretty(r#"{"a": []}"#, 0), "{\n    \"a\": [\n    ]\n}");
     }
 }
