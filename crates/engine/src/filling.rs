@@ -9,6 +9,7 @@
 //! told when all is in.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
@@ -144,7 +145,7 @@ impl World {
             let read = self.relations.get_mut(object).expect("the planner found it");
             let version = read.dataflow.version();
             snapshot_rows += version.row_count();
-            let projection = projection.clone();
+            let projection = Arc::clone(projection);
             let batches = version.batches().map(move |batch| {
                 batch.project(&projection).expect("the view was planned on this schema")
             });

@@ -103,14 +103,14 @@ fn keep(stored: &mut HashMap<(u64, u8), Vec<StateBlob>>, sealed: &[SealedBlob]) 
     }
 }
 
-fn check(conflict: Conflict, steps: &Steps) {
+fn check(conflict: &Conflict, steps: &Steps) {
     let mut dataflow = table(conflict.clone());
     let mut expected = BTreeMap::new();
     let mut sum = BTreeMap::new();
     let mut stored = HashMap::new();
     let mut versions = Vec::new();
     for (rows, seals, restores) in steps {
-        model(&mut expected, &conflict, rows);
+        model(&mut expected, conflict, rows);
         let (first, second) = rows.split_at(rows.len() / 2);
         let inputs = vec![(0, changes(first)), (0, changes(second))];
         for delta in dataflow.step(inputs).expect("valid changes") {
@@ -147,12 +147,12 @@ proptest! {
 
     #[test]
     fn the_last_change_of_a_key_wins(steps in steps()) {
-        check(Conflict::Overwrite, &steps);
+        check(&Conflict::Overwrite, &steps);
     }
 
     #[test]
     fn do_nothing_keeps_the_row_that_is_there_and_a_put_still_overwrites(steps in steps()) {
-        check(Conflict::DoNothing, &steps);
+        check(&Conflict::DoNothing, &steps);
     }
 }
 

@@ -187,7 +187,7 @@ impl RelationVersion {
     ///
     /// # Panics
     /// If there is none.
-    pub(crate) fn of_shards(versions: Vec<RelationVersion>) -> RelationVersion {
+    pub(crate) fn of_shards(versions: &[RelationVersion]) -> RelationVersion {
         assert!(!versions.is_empty(), "a relation has a shard");
         let shards = versions.iter().flat_map(|version| version.shards.iter().cloned());
         RelationVersion { shards: shards.collect() }

@@ -66,7 +66,7 @@ impl<T: StateShards> OperatorState for T {
         let rows = std::mem::take(&mut self.tally().unpublished);
         let workers = self.workers();
         let versions = workers.each(rows, &mut self.states(), |_, state| state.relation());
-        Some(RelationVersion::of_shards(versions.into_iter().collect::<Option<Vec<_>>>()?))
+        Some(RelationVersion::of_shards(&versions.into_iter().collect::<Option<Vec<_>>>()?))
     }
 
     fn rows_published(&mut self) -> u64 {

@@ -19,13 +19,13 @@ use futures::{StreamExt, TryStreamExt};
 pub(super) fn in_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let plan = plan.transform_up(|node| match node.downcast_ref::<CoalescePartitionsExec>() {
         Some(coalesce) if coalesce.fetch().is_none() => {
-            Ok(Transformed::yes(InOrder::new(Arc::clone(coalesce.input()))))
+            Ok(Transformed::yes(InOrder::over(Arc::clone(coalesce.input()))))
         }
         _ => Ok(Transformed::no(node)),
     });
     let plan = plan.data()?;
     let partitions = plan.properties().output_partitioning().partition_count();
-    Ok(if partitions > 1 { InOrder::new(plan) } else { plan })
+    Ok(if partitions > 1 { InOrder::over(plan) } else { plan })
 }
 
 #[derive(Debug)]
@@ -35,7 +35,7 @@ struct InOrder {
 }
 
 impl InOrder {
-    fn new(input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    fn over(input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
         let of_input = input.properties();
         let properties = PlanProperties::new(
             EquivalenceProperties::new(input.schema()),
@@ -71,7 +71,7 @@ impl ExecutionPlan for InOrder {
         mut children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let input = children.pop();
-        Ok(InOrder::new(input.unwrap_or_else(|| Arc::clone(&self.input))))
+        Ok(InOrder::over(input.unwrap_or_else(|| Arc::clone(&self.input))))
     }
 
     fn apply_expressions(
