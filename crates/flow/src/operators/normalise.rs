@@ -7,22 +7,21 @@ mod resolve;
 
 use arrow::array::{RecordBatch, UInt32Array};
 use arrow::compute::{concat_batches, take_record_batch};
-use segue_types::{Changes, Op, StateBlob};
+use segue_types::{Changes, Op};
 
-use super::{OperatorState, StateSize};
-use crate::blob::{BlobOwner, SealedBlob};
+use super::StoredRows;
+use crate::blob::BlobOwner;
 use crate::delta::Delta;
-use crate::error::{RestoreError, StepError};
+use crate::error::StepError;
 use crate::key::{Column, Index, hash_columns, rows_equal};
-use crate::rows::{RelationVersion, Rows};
+use crate::rows::Rows;
 use crate::spec::Conflict;
 
 #[derive(Debug)]
 pub(crate) struct Normalise {
     place: String,
-    owner: BlobOwner,
     conflict: Conflict,
-    rows: Rows,
+    pub(crate) stored: StoredRows,
 }
 
 /// What a key's row is after some of the step's changes.
@@ -51,7 +50,7 @@ impl Normalise {
         conflict: Conflict,
         rows: Rows,
     ) -> Normalise {
-        Normalise { place, owner, conflict, rows }
+        Normalise { place, conflict, stored: StoredRows { rows, owner } }
     }
 
     pub(crate) fn step(&mut self, changes: &[Changes]) -> Result<Vec<Delta>, StepError> {
@@ -59,7 +58,7 @@ impl Normalise {
             return Ok(Vec::new());
         }
         let batches = changes.iter().map(|change| &change.rows);
-        let rows = concat_batches(self.rows.schema(), batches).map_err(|error| {
+        let rows = concat_batches(self.stored.rows.schema(), batches).map_err(|error| {
             StepError::Schema { place: self.place.clone(), reason: error.to_string() }
         })?;
         let delta = match &self.conflict {
@@ -70,13 +69,13 @@ impl Normalise {
                 })?
             }
             Conflict::Overwrite | Conflict::DoNothing => {
-                let columns = self.rows.identity_of(&rows);
+                let columns = self.stored.rows.identity_of(&rows);
                 let hashes = hash_columns(&columns, rows.num_rows());
                 let keys = self.fold(changes, &columns, hashes)?;
                 self.difference(&rows, &columns, &keys)
             }
         };
-        self.rows.apply(&delta, &self.place)?;
+        self.stored.rows.apply(&delta, &self.place)?;
         Ok(if delta.is_empty() { Vec::new() } else { vec![delta] })
     }
 
@@ -90,7 +89,7 @@ impl Normalise {
         let mut keys: Vec<KeyChange> = Vec::with_capacity(hashes.len());
         let mut index = Index::with_capacity(hashes.len());
         let stored =
-            (self.conflict == Conflict::DoNothing).then(|| self.rows.find(columns, &hashes));
+            (self.conflict == Conflict::DoNothing).then(|| self.stored.rows.find(columns, &hashes));
         let ops = changes
             .iter()
             .flat_map(|change| (0..change.rows.num_rows()).map(|row| change.ops.get(row)));
@@ -124,13 +123,13 @@ impl Normalise {
     fn difference(&self, rows: &RecordBatch, columns: &[Column], keys: &[KeyChange]) -> Delta {
         let firsts = keys.iter().map(|key| key.first).collect::<UInt32Array>();
         let key_rows = take_record_batch(rows, &firsts).expect("keys name rows of the step");
-        let key_columns = self.rows.identity_of(&key_rows);
+        let key_columns = self.stored.rows.identity_of(&key_rows);
         debug_assert_eq!(key_columns.len(), columns.len());
         let hashes = keys.iter().map(|key| key.hash).collect::<Vec<_>>();
-        let found = self.rows.find(&key_columns, &hashes);
+        let found = self.stored.rows.find(&key_columns, &hashes);
 
         let old_places = (0..keys.len()).filter(|place| found.is_found(*place)).collect::<Vec<_>>();
-        let old = self.rows.rows_at(&found, &old_places);
+        let old = self.stored.rows.rows_at(&found, &old_places);
         let mut removed = Vec::with_capacity(old_places.len());
         let mut added = Vec::with_capacity(keys.len());
         let (all_old, all_new) = (all_columns(&old), all_columns(rows));
@@ -160,30 +159,4 @@ impl Normalise {
 
 fn all_columns(rows: &RecordBatch) -> Vec<Column> {
     rows.columns().iter().map(Column::new).collect()
-}
-
-impl OperatorState for Normalise {
-    fn seal(&mut self) -> Vec<SealedBlob> {
-        self.rows.seal(&self.owner)
-    }
-
-    fn bases(&mut self) -> Vec<SealedBlob> {
-        self.rows.bases(&self.owner)
-    }
-
-    fn load(&mut self, blobs: &[StateBlob]) -> Result<(), RestoreError> {
-        self.rows.load(&self.owner, blobs)
-    }
-
-    fn contents(&mut self) -> Vec<Delta> {
-        self.rows.contents()
-    }
-
-    fn size(&mut self) -> StateSize {
-        StateSize { rows: self.rows.row_count(), bytes: self.rows.bytes() }
-    }
-
-    fn relation(&mut self) -> Option<RelationVersion> {
-        Some(self.rows.version())
-    }
 }

@@ -1,16 +1,16 @@
 //! What is sharded: operators by delta, normalisers, and the rows of a relation.
 
-use segue_types::{Changes, StateBlob};
+use segue_types::Changes;
 
 use super::exchange::Route;
 use super::state::{StateShards, Tally};
 use super::{Exchange, Workers};
-use crate::blob::{BlobOwner, SealedBlob};
+use crate::blob::BlobOwner;
 use crate::delta::Delta;
-use crate::error::{RestoreError, StepError};
+use crate::error::StepError;
 use crate::key::{Column, hash_columns};
-use crate::operators::{Normalise, Operator, OperatorState, StateSize};
-use crate::rows::{RelationVersion, Rows};
+use crate::operators::{Normalise, Operator, OperatorState, StoredRows};
+use crate::rows::Rows;
 
 /// Shards of an operator as one operator.
 pub(crate) struct Shards {
@@ -156,7 +156,8 @@ impl Normalisers {
 
 impl StateShards for Normalisers {
     fn states(&mut self) -> Vec<&mut dyn OperatorState> {
-        self.each.iter_mut().map(|normaliser| normaliser as &mut dyn OperatorState).collect()
+        let stored = self.each.iter_mut().map(|normaliser| &mut normaliser.stored);
+        stored.map(|stored| stored as &mut dyn OperatorState).collect()
     }
 
     fn workers(&self) -> Workers {
@@ -171,14 +172,9 @@ impl StateShards for Normalisers {
 /// Shards of a relation's own rows.
 pub(crate) struct RelationRows {
     workers: Workers,
-    each: Vec<RelationShard>,
+    each: Vec<StoredRows>,
     exchange: Exchange,
     tally: Tally,
-}
-
-struct RelationShard {
-    rows: Rows,
-    owner: BlobOwner,
 }
 
 impl RelationRows {
@@ -189,7 +185,7 @@ impl RelationRows {
         owner: BlobOwner,
         rows: impl Fn(usize) -> Rows,
     ) -> RelationRows {
-        let each = (0..workers.count()).map(|shard| RelationShard { rows: rows(shard), owner });
+        let each = (0..workers.count()).map(|shard| StoredRows { rows: rows(shard), owner });
         RelationRows { workers, each: each.collect(), exchange, tally: Tally::default() }
     }
 
@@ -221,31 +217,5 @@ impl StateShards for RelationRows {
 
     fn tally(&mut self) -> &mut Tally {
         &mut self.tally
-    }
-}
-
-impl OperatorState for RelationShard {
-    fn seal(&mut self) -> Vec<SealedBlob> {
-        self.rows.seal(&self.owner)
-    }
-
-    fn bases(&mut self) -> Vec<SealedBlob> {
-        self.rows.bases(&self.owner)
-    }
-
-    fn load(&mut self, blobs: &[StateBlob]) -> Result<(), RestoreError> {
-        self.rows.load(&self.owner, blobs)
-    }
-
-    fn contents(&mut self) -> Vec<Delta> {
-        self.rows.contents()
-    }
-
-    fn size(&mut self) -> StateSize {
-        StateSize { rows: self.rows.row_count(), bytes: self.rows.bytes() }
-    }
-
-    fn relation(&mut self) -> Option<RelationVersion> {
-        Some(self.rows.version())
     }
 }

@@ -71,9 +71,9 @@ impl Normalise {
         rows: &RecordBatch,
         resolution: &Resolution,
     ) -> Result<Delta, ArrowError> {
-        let keys = self.rows.identity_of(rows);
+        let keys = self.stored.rows.identity_of(rows);
         let hashes = hash_columns(&keys, rows.num_rows());
-        let found = self.rows.find(&keys, &hashes);
+        let found = self.stored.rows.find(&keys, &hashes);
         let mut rows_of_keys: Vec<KeyRow> = Vec::new();
         let mut index = Index::with_capacity(hashes.len());
         let mut stored = Vec::new();
@@ -91,8 +91,8 @@ impl Normalise {
                 rows_of_keys.push(KeyRow { first: row as u32, before, now: None });
             }
         }
-        let old = self.rows.rows_at(&found, &stored);
-        let all = concat_batches(self.rows.schema(), [&old, rows])?;
+        let old = self.stored.rows.rows_at(&found, &stored);
+        let all = concat_batches(self.stored.rows.schema(), [&old, rows])?;
         let candidates = candidates(&all, resolution)?;
         for key in &mut rows_of_keys {
             key.now = key.before.map(|before| vec![before; all.num_columns()]);
