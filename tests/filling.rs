@@ -136,6 +136,27 @@ async fn a_view_that_was_half_filled_when_the_server_died_is_filled_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_asked_to_stop_does_not_wait_until_a_view_is_filled() {
+    let (mut segue, _) = start().await;
+    segue.kill();
+    segue.set_failpoints("mid-filling=sleep(300)");
+    segue.start_again();
+    let client = segue.connect().await;
+    run(&client, "SET background_ddl = true").await;
+    run(&client, &format!("CREATE MATERIALIZED VIEW filled AS {QUERY}")).await;
+    expect_filling(&client).await;
+    assert!(segue.stop().success());
+    segue.start_again();
+    expect_filling(&segue.connect().await).await;
+    segue.kill();
+    segue.set_failpoints("");
+    segue.start_again();
+    let client = segue.connect().await;
+    run(&client, "WAIT").await;
+    expect_filled(&client).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_canceled_filling_leaves_nothing() {
     let (segue, client) = start().await;
     let creator = segue.connect().await;

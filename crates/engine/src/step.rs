@@ -49,8 +49,11 @@ pub(crate) fn run(mut world: World, inbox: &Receiver<Message>, mut committer: Co
         };
         let wait = wait.into_iter().chain(world.until_due()).min();
         let taken = take(&mut world, inbox, &mut committer, wait);
-        world.fill_some();
         shutdown |= taken.shutdown;
+        // What is not filled when the server stops is filled anew.
+        if !shutdown {
+            world.fill_some();
+        }
         // Behind one that commits a second epoch waits: that keeps the disk busy, but what comes meanwhile would wait
         // for both. So only while there is more to take than can be taken.
         let (due, has_room) = match (taken.more, world.is_filling()) {
