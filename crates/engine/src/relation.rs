@@ -55,6 +55,8 @@ pub(crate) enum Parallelism {
 
 /// From so many rows between two epochs on they are shared by more than one worker.
 const SHARED_ROWS_MIN: usize = 32 * 1024;
+/// More state than this is not dealt out anew without being asked for: everybody would wait for it.
+const RESHARDED_BYTES_MAX: u64 = 64 << 20;
 /// From so many stored bytes on they are restored for more than one worker.
 const SHARED_BYTES_MIN: usize = 4 << 20;
 
@@ -67,11 +69,15 @@ impl Parallelism {
         }
     }
 
-    /// Of one that has `now`, and took so many rows since the last seal.
-    fn after(self, now: Workers, rows: usize) -> Workers {
+    /// Of one that has `now`, holds so many bytes, and took so many rows since the last seal.
+    fn after(self, now: Workers, bytes: u64, rows: usize) -> Workers {
         match self {
             Parallelism::Fixed(workers) => workers,
-            Parallelism::Adaptive(workers) if rows >= SHARED_ROWS_MIN => workers,
+            Parallelism::Adaptive(workers)
+                if rows >= SHARED_ROWS_MIN && bytes <= RESHARDED_BYTES_MAX =>
+            {
+                workers
+            }
             Parallelism::Adaptive(_) => now,
         }
     }
@@ -121,7 +127,7 @@ impl Relation {
     pub(crate) fn reshard(&mut self) {
         let now = self.dataflow.workers();
         let rows = std::mem::take(&mut self.unsealed_rows);
-        let workers = self.parallelism.after(now, rows);
+        let workers = self.parallelism.after(now, self.bytes, rows);
         if workers == now {
             return;
         }
@@ -217,4 +223,30 @@ fn since_start() -> Duration {
 /// The columns of a delta that a reader wants.
 pub(crate) fn project(delta: &Delta, projection: &[usize]) -> Delta {
     delta.with_rows(delta.rows().project(projection).expect("planned on this schema"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroUsize;
+
+    use segue_flow::Workers;
+
+    use super::{Parallelism, RESHARDED_BYTES_MAX, SHARED_BYTES_MIN, SHARED_ROWS_MIN};
+
+    #[test]
+    fn more_workers_come_when_much_does_and_there_is_little_to_deal_out() {
+        let one = Workers::ONE;
+        let four = Workers::new(NonZeroUsize::new(4).expect("not zero"), 1 << 20);
+        let adaptive = Parallelism::Adaptive(four);
+        assert_eq!(adaptive.at_first(), one);
+        assert_eq!(adaptive.after(one, 0, SHARED_ROWS_MIN - 1), one);
+        assert_eq!(adaptive.after(one, RESHARDED_BYTES_MAX, SHARED_ROWS_MIN), four);
+        assert_eq!(adaptive.after(one, RESHARDED_BYTES_MAX + 1, SHARED_ROWS_MIN), one);
+        assert_eq!(adaptive.after(four, 0, 0), four, "those that are there stay");
+        assert_eq!(adaptive.restored(SHARED_BYTES_MIN - 1), one);
+        assert_eq!(adaptive.restored(SHARED_BYTES_MIN), four);
+        let fixed = Parallelism::Fixed(four);
+        assert_eq!([fixed.at_first(), fixed.restored(0)], [four, four]);
+        assert_eq!(fixed.after(one, RESHARDED_BYTES_MAX + 1, 0), four, "it was asked for");
+    }
 }
