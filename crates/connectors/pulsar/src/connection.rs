@@ -35,6 +35,12 @@ const TOPIC_NOT_FOUND: i32 = 11;
 const METADATA: i32 = 1;
 const CONSUMER_BUSY: i32 = 5;
 const TOO_MANY_REQUESTS: i32 = 14;
+const UNKNOWN: i32 = 0;
+const PERSISTENCE: i32 = 2;
+/// What is worth another try. A broker that has just started says PERSISTENCE while it recovers the ledgers that the one
+/// before it had open.
+const PASSING: &[i32] =
+    &[SERVICE_NOT_READY, METADATA, CONSUMER_BUSY, TOO_MANY_REQUESTS, PERSISTENCE, UNKNOWN];
 
 /// An entry of the log as it was delivered.
 pub(crate) struct Entry {
@@ -312,9 +318,7 @@ impl Connection {
                 ConnectError::Missing { what: self.what.clone() }
             }
             AUTHENTICATION | AUTHORIZATION => ConnectError::Denied { system, reason },
-            SERVICE_NOT_READY | METADATA | CONSUMER_BUSY | TOO_MANY_REQUESTS => {
-                ConnectError::Unreachable { system, reason }
-            }
+            error if PASSING.contains(&error) => ConnectError::Unreachable { system, reason },
             _ => ConnectError::Denied { system, reason },
         }
     }
