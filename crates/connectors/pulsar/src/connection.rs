@@ -28,19 +28,26 @@ const READ_BYTES: usize = 256 << 10;
 const HOPS_MAX: usize = 10;
 
 /// Errors of the protocol that are told apart.
-pub(crate) const SERVICE_NOT_READY: i32 = 6;
 const AUTHENTICATION: i32 = 3;
 const AUTHORIZATION: i32 = 4;
 const TOPIC_NOT_FOUND: i32 = 11;
 const METADATA: i32 = 1;
-const CONSUMER_BUSY: i32 = 5;
-const TOO_MANY_REQUESTS: i32 = 14;
-const UNKNOWN: i32 = 0;
-const PERSISTENCE: i32 = 2;
-/// What is worth another try. A broker that has just started says PERSISTENCE while it recovers the ledgers that the one
-/// before it had open.
-const PASSING: &[i32] =
-    &[SERVICE_NOT_READY, METADATA, CONSUMER_BUSY, TOO_MANY_REQUESTS, PERSISTENCE, UNKNOWN];
+const UNSUPPORTED_VERSION: i32 = 10;
+const TOPIC_TERMINATED: i32 = 15;
+const INVALID_TOPIC_NAME: i32 = 17;
+const INCOMPATIBLE_SCHEMA: i32 = 18;
+const NOT_ALLOWED: i32 = 22;
+/// What no other try will change. All else may pass: a broker that has just started gives several answers while it
+/// recovers the ledgers that were open before.
+const FINAL: &[i32] = &[
+    AUTHENTICATION,
+    AUTHORIZATION,
+    UNSUPPORTED_VERSION,
+    TOPIC_TERMINATED,
+    INVALID_TOPIC_NAME,
+    INCOMPATIBLE_SCHEMA,
+    NOT_ALLOWED,
+];
 
 /// An entry of the log as it was delivered.
 pub(crate) struct Entry {
@@ -317,9 +324,8 @@ impl Connection {
             METADATA if reason.contains("does not exist") || reason.contains("not found") => {
                 ConnectError::Missing { what: self.what.clone() }
             }
-            AUTHENTICATION | AUTHORIZATION => ConnectError::Denied { system, reason },
-            error if PASSING.contains(&error) => ConnectError::Unreachable { system, reason },
-            _ => ConnectError::Denied { system, reason },
+            error if FINAL.contains(&error) => ConnectError::Denied { system, reason },
+            _ => ConnectError::Unreachable { system, reason },
         }
     }
 }
