@@ -185,11 +185,14 @@ async fn a_cancel_request_ends_a_long_query_and_leaves_the_session_usable() {
             tokio::task::yield_now().await;
         }
     };
-    let result = tokio::select! {
-        result = client.simple_query(LONG) => result,
-        () = cancel => unreachable!("it asks for ever"),
-        () = tokio::time::sleep(DEADLINE) => panic!("the query was not cancelled"),
+    let asked = async {
+        tokio::select! {
+            result = client.simple_query(LONG) => result,
+            () = cancel => unreachable!("it asks for ever"),
+        }
     };
+    let result =
+        tokio::time::timeout(DEADLINE, asked).await.expect("the query is cancelled in time");
     assert_eq!(state_of(&result.expect_err("cancelled")), "57014");
     // A late request may still meet the next statement.
     let usable = async { while client.simple_query("SELECT 1").await.is_err() {} };
