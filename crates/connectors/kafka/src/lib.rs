@@ -24,7 +24,7 @@ mod stable;
 
 use async_trait::async_trait;
 use segue_connect::{
-    Capabilities, ConnectError, Connector, Handoff, HandoffKind, KnowsData, OptionSpec, Ordering,
+    Capabilities, ConnectError, Connector, Distance, Handoff, HandoffKind, KnowsData, OptionSpec, Ordering,
     ReadConfig, ReadDefinition, Replayable, Resume, RowFormat, StageReader, Start, Stop,
 };
 use segue_types::{Position, PositionOrder, RowSemantics, SplitId};
@@ -140,9 +140,9 @@ impl Connector for KafkaConnector {
         blocking(move || Link::new(&settings, Purpose::Questions)?.forget(&group)).await
     }
 
-    fn rows_between(&self, from: &Position, to: &Position) -> Option<u64> {
+    fn distance(&self, _config: &ReadConfig, from: &Position, to: &Position) -> Option<Distance> {
         let (from, to) = (offset_of(from).ok()?, offset_of(to).ok()?);
-        Some(u64::try_from(to.saturating_sub(from)).unwrap_or(0))
+        Some(Distance::Records(u64::try_from(to.saturating_sub(from)).unwrap_or(0)))
     }
 
     fn compare(&self, a: &Position, b: &Position) -> PositionOrder {
