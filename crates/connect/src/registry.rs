@@ -9,8 +9,8 @@ use futures::stream::BoxStream;
 use segue_types::{Position, PositionOrder, SplitId};
 
 use crate::{
-    Capabilities, ConnectError, Distance, Enumeration, Handoff, HasData, Latest, OptionSpec, ReadConfig,
-    ReadDefinition, ReadEvent,
+    Capabilities, ConnectError, Distance, Enumeration, Handoff, HasData, Latest, OptionSpec,
+    ReadConfig, ReadDefinition, ReadEvent,
 };
 
 /// A kind of external system.

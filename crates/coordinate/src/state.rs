@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::live::{Dropped, Live};
 use crate::{
-    Assignment, Cause, Contradiction, Failure, Gaps, Role, SplitPlan, SplitStart, StagePlan, StageStart,
+    Assignment, Cause, Contradiction, Failure, Gaps, Role, SplitPlan, SplitStart, StagePlan,
+    StageStart,
 };
 
 /// One consumer. Serialized, it is the record that belongs to the epoch at whose end it is taken; read

@@ -119,8 +119,7 @@ impl World {
 
 fn record(object: &mut Object, source: ObjectId, stage: StageIndex, split: &SplitId, gap: &Gap) {
     let Gap { from, to, records } = gap.clone();
-    let is_it =
-        |g: &&mut ObjectGap| g.source == source && g.stage == stage && g.split == *split;
+    let is_it = |g: &&mut ObjectGap| g.source == source && g.stage == stage && g.split == *split;
     match object.gaps.iter_mut().find(is_it) {
         Some(known) => {
             known.count = known.count.saturating_add(1);

@@ -98,7 +98,7 @@ impl World {
             _ => starts.to_vec(),
         };
         let plan = |(index, stage): (usize, &Arc<StageRuntime>)| {
-            stage.plan(if index == 0 { &starts } else { &[] })
+            stage.plan(if index == 0 { &starts[..] } else { &[] })
         };
         let plans: Vec<StagePlan> = source.stages.iter().enumerate().map(plan).collect();
         let state = match live {
@@ -190,7 +190,11 @@ impl World {
 
     /// Where a new reading begins beside the live one: no later than that stands, where what lies between is a gap that
     /// both may pass over.
-    fn join_at(&self, live: ConsumerId, starts: &[(SplitId, Position)]) -> Vec<(SplitId, Position)> {
+    fn join_at(
+        &self,
+        live: ConsumerId,
+        starts: &[(SplitId, Position)],
+    ) -> Vec<(SplitId, Position)> {
         let live = &self.consumers[&live];
         let stage = live.source.stage(StageIndex(0));
         if live.source.stages.len() > 1 || stage.on_expiry == OnExpiry::Stop {
@@ -198,9 +202,9 @@ impl World {
         }
         let reached = positions(live.state(), StageIndex(0));
         let earlier = |(split, start): &(SplitId, Position)| {
-            let behind = reached.get(split).filter(|at| {
-                stage.connector.compare(start, at) == PositionOrder::Greater
-            });
+            let behind = reached
+                .get(split)
+                .filter(|at| stage.connector.compare(start, at) == PositionOrder::Greater);
             (split.clone(), behind.unwrap_or(start).clone())
         };
         starts.iter().map(earlier).collect()

@@ -174,7 +174,10 @@ fn releasing(stored: &Stored, registry: &Registry) -> Vec<(ObjectId, Vec<Leaving
     stored.releases.iter().filter_map(leavings).collect()
 }
 
-pub(crate) fn planned_stages(object: &Object, registry: &Registry) -> Result<Vec<PlannedStage>, UserError> {
+pub(crate) fn planned_stages(
+    object: &Object,
+    registry: &Registry,
+) -> Result<Vec<PlannedStage>, UserError> {
     match parse_definition(object)? {
         Statement::CreateSource(create) => Ok(plan_source(registry, &create)?.stages),
         Statement::CreateTable(create) => Ok(plan_table(registry, &create)?.stages),

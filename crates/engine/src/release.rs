@@ -81,9 +81,8 @@ impl Leaving {
         registry: &Registry,
     ) -> Result<Vec<Leaving>, UserError> {
         let planned = crate::recover::planned_stages(object, registry)?;
-        let of_stage = |stage: PlannedStage| {
-            Leaving::of(registry.get(&stage.connector)?, &stage.config)
-        };
+        let of_stage =
+            |stage: PlannedStage| Leaving::of(registry.get(&stage.connector)?, &stage.config);
         Ok(planned.into_iter().filter_map(of_stage).collect())
     }
 
@@ -225,7 +224,8 @@ impl World {
     fn owner_of(&self, name: &str) -> Option<String> {
         let owns = |source: &&Arc<SourceRuntime>| {
             let mut stages = source.stages.iter();
-            stages.any(|stage| stage.connector.owns(&stage.config).is_some_and(|owned| owned == name))
+            stages
+                .any(|stage| stage.connector.owns(&stage.config).is_some_and(|owned| owned == name))
         };
         let source = self.sources.values().find(owns)?;
         Some(self.catalog.get(source.object)?.name.clone())

@@ -19,9 +19,9 @@ mod reader;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use segue_connect::{
-    Capabilities, ConnectError, Connector, Distance, Handoff, HandoffKind, KnowsData, OptionSpec, Ordering,
-    ReadConfig, ReadDefinition, Replayable, Resume, SplitDefinition, SplitStart, StageReader,
-    Start,
+    Capabilities, ConnectError, Connector, Distance, Handoff, HandoffKind, KnowsData, OptionSpec,
+    Ordering, ReadConfig, ReadDefinition, Replayable, Resume, SplitDefinition, SplitStart,
+    StageReader, Start,
 };
 use segue_types::{Boundedness, Position, PositionOrder, RowSemantics, SplitId};
 

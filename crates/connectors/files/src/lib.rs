@@ -24,8 +24,8 @@ mod unpack;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use segue_connect::{
-    Capabilities, ConnectError, Connector, Distance, Handoff, HandoffKind, KnowsData, OptionSpec, Ordering,
-    ReadConfig, ReadDefinition, Replayable, Resume, RowFormat, StageReader,
+    Capabilities, ConnectError, Connector, Distance, Handoff, HandoffKind, KnowsData, OptionSpec,
+    Ordering, ReadConfig, ReadDefinition, Replayable, Resume, RowFormat, StageReader,
 };
 use segue_types::{Boundedness, Position, PositionOrder, RowSemantics, SplitId};
 

@@ -26,8 +26,8 @@ mod subjects;
 
 use async_trait::async_trait;
 use segue_connect::{
-    Capabilities, ConnectError, Connector, Distance, Handoff, HandoffKind, KnowsData, OptionSpec, Ordering,
-    ReadConfig, ReadDefinition, Replayable, Resume, RowFormat, StageReader, Start, Stop,
+    Capabilities, ConnectError, Connector, Distance, Handoff, HandoffKind, KnowsData, OptionSpec,
+    Ordering, ReadConfig, ReadDefinition, Replayable, Resume, RowFormat, StageReader, Start, Stop,
 };
 use segue_records::{Origin, Records};
 use segue_types::{Position, PositionOrder, RowSemantics, SplitId, SqlState, UserError};
