@@ -1,7 +1,9 @@
 //! A view that joins a source whose producer never stops and is as fast as a core lets it be: it reads five million rows
 //! for itself, meets the live reading while that goes on, and the views that are there already stay fresh.
 //!
-//! Told in epochs, not in seconds: the machine may be busy with other tests. `segue-bench joining` prints the seconds.
+//! Told in epochs, not in seconds: the machine may be busy with other tests. Freshness is how many of them pass from a
+//! row's being stored in the broker to its being visible; its idle value is that of the same producer before the view
+//! joins. `segue-bench joining` prints the seconds.
 
 mod support;
 

@@ -102,6 +102,40 @@ async fn what_expired_before_it_was_read_is_an_error_or_a_gap_that_is_told_and_r
     expect(&client, "early", left(0, 1100)).await;
     expect(&client, "late", left(600, 1100)).await;
     assert_eq!(rows(&client, GAPS).await, recorded);
+
+    // All of it is gone: a view returns with nothing, and has what comes.
+    kafka.delete_records("t", 0, 1100);
+    run(&client, &view("none", "s")).await;
+    assert_eq!(rows(&client, "SELECT n, s FROM none").await, [["0", "NULL"]]);
+    append(&kafka, "t", 0, &values(1100..1110));
+    for (name, from) in [("early", 0), ("none", 1100)] {
+        expect(&client, name, left(from, 1110)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_live_reading_that_has_fallen_behind_what_is_left_goes_on_there_with_all_who_share_it() {
+    let kafka = KafkaServer::start();
+    kafka.create_topic("t", 1, &[]);
+    append(&kafka, "t", 0, &values(0..100));
+    let segue = segue();
+    let client = segue.connect().await;
+    // Without START AT: each view begins at what is left when it is created.
+    run(&client, &kafka_source(&kafka, "s", "t", "ALLOW GAP")).await;
+    run(&client, &view("early", "s")).await;
+    expect(&client, "early", left(0, 100)).await;
+    run(&client, "ALTER SOURCE s PAUSE").await;
+    append(&kafka, "t", 0, &values(100..200));
+    kafka.delete_records("t", 0, 150);
+    run(&client, "SET background_ddl = on").await;
+    run(&client, &view("late", "s")).await;
+    run(&client, "ALTER SOURCE s RESUME").await;
+    run(&client, "WAIT").await;
+    let sum = (0..100).sum::<i64>() + (150..200).sum::<i64>();
+    expect(&client, "early", [["150".to_owned(), sum.to_string()]]).await;
+    expect(&client, "late", left(150, 200)).await;
+    let gaps = rows(&client, "SELECT object, records, first_from, last_to FROM segue.gaps").await;
+    assert!(gaps.contains(&["early", "50", "100", "150"].map(str::to_owned).to_vec()), "{gaps:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
