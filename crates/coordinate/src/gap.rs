@@ -1,4 +1,5 @@
-//! What a split was to read and could not, because it was gone: where the stage accepts that, reading goes on behind it.
+//! What a split was to read and could not, because it was gone: where the stage accepts that, reading goes on behind
+//! it.
 //!
 //! Word defined here: *gap*, a part of a split that is passed over.
 //! Invariant: a gap is decided once. It is durable before anything behind it is read, so no crash can make it smaller
