@@ -31,6 +31,7 @@ mod marks;
 mod meeting;
 mod memory;
 mod meter;
+mod outflow;
 mod patience;
 mod reader;
 mod recover;

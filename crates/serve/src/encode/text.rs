@@ -20,7 +20,8 @@ pub(super) fn write(column: &Column, row: usize, style: &Style, out: &mut BytesM
         Values::Real(values) => float::write_f32(values.value(row), out),
         Values::Double(values) => float::write_f64(values.value(row), out),
         Values::Numeric { values, scale, trim } => {
-            let trim = *trim || style.forms == Forms::RisingWave;
+            let is_padded = *scale >= PADDED_SCALE_MIN;
+            let trim = *trim || is_padded && style.forms == Forms::RisingWave;
             numeric::write_text(values.value(row), *scale, trim, out);
         }
         Values::Text(values) | Values::Uuid(values) | Values::Jsonb(values) => {
@@ -49,6 +50,9 @@ pub(super) fn write(column: &Column, row: usize, style: &Style, out: &mut BytesM
         Values::Record(members) => record(members, row, style, out),
     }
 }
+
+/// Fewer digits behind the point are those of what was written, which RisingWave prints too; so many come of a type.
+const PADDED_SCALE_MIN: i8 = 10;
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 

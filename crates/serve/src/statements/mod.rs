@@ -67,9 +67,11 @@ pub(crate) async fn execute(
         | Statement::CreateTable(_)
         | Statement::CreateView(_)
         | Statement::CreateMaterializedView(_)
+        | Statement::CreateSink(_)
         | Statement::Drop(_)
         | Statement::Alter(_)
         | Statement::AlterJob(_)
+        | Statement::Rename(_)
         | Statement::Flush
         | Statement::Wait(_)
         | Statement::CancelJob(_) => ddl::execute(session, &call, running).await,

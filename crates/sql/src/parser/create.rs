@@ -50,7 +50,10 @@ fn table_has_columns(cursor: &Cursor<'_>) -> bool {
     !cursor.is_word(after, "AS")
 }
 
-fn on_existing(cursor: &mut Cursor<'_>, replace: bool) -> Result<OnExisting, ParseError> {
+pub(super) fn on_existing(
+    cursor: &mut Cursor<'_>,
+    replace: bool,
+) -> Result<OnExisting, ParseError> {
     match (replace, cursor.is_words(&["IF", "NOT", "EXISTS"])) {
         (true, true) => Err(cursor.unexpected("a name")),
         (true, false) => Ok(OnExisting::Replace),
@@ -118,8 +121,8 @@ fn view(cursor: &mut Cursor<'_>, on_existing: OnExisting) -> Result<CreateView, 
     let name = cursor.object_name()?;
     let has_columns = cursor.peek(0) == &Token::LParen;
     let columns = if has_columns { cursor.listed(Cursor::name)? } else { Vec::new() };
-    if cursor.is_words(&["WITH"]) {
-        return Err(unsupported(cursor, "options of a view are not supported"));
+    if cursor.accept(&["WITH"]) {
+        skip_view_options(cursor)?;
     }
     let first = cursor.accept(&["EMIT", "ON", "WINDOW", "CLOSE"]);
     let emission = match first || cursor.emits_on_close {
@@ -132,6 +135,35 @@ fn view(cursor: &mut Cursor<'_>, on_existing: OnExisting) -> Result<CreateView, 
     }
     let query = cursor.foreign(|parser| parser.parse_query().map(|query| *query))?;
     Ok(CreateView { name, on_existing, columns, query, emission, offset })
+}
+
+/// RisingWave's options of a materialized view that only say in which order, or how fast, it is filled.
+const VIEW_OPTIONS: [&str; 3] = ["backfill_order", "backfill_rate_limit", "source_rate_limit"];
+
+/// `(name = value, …)`, where `backfill_order = FIXED a -> b, b -> c` has commas of its own.
+fn skip_view_options(cursor: &mut Cursor<'_>) -> Result<(), ParseError> {
+    cursor.expect_token(&Token::LParen)?;
+    loop {
+        if !VIEW_OPTIONS.iter().any(|option| cursor.is_word(0, option)) {
+            return Err(unsupported(cursor, "this option of a view is not supported"));
+        }
+        cursor.advance();
+        cursor.expect_token(&Token::Eq)?;
+        loop {
+            match cursor.peek(0) {
+                Token::RParen => return cursor.expect_token(&Token::RParen),
+                Token::EOF => return Err(cursor.unexpected("\")\"")),
+                Token::Comma => {
+                    cursor.advance();
+                    let goes_on = [1, 3].iter().any(|n| cursor.peek(*n) == &Token::Arrow);
+                    if !goes_on {
+                        break;
+                    }
+                }
+                _ => cursor.advance(),
+            }
+        }
+    }
 }
 
 /// What a parenthesised list may hold.

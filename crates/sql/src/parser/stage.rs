@@ -68,7 +68,7 @@ fn read(cursor: &mut Cursor<'_>) -> Result<Read, ParseError> {
     }
 }
 
-fn format(cursor: &mut Cursor<'_>) -> Result<FormatClause, ParseError> {
+pub(super) fn format(cursor: &mut Cursor<'_>) -> Result<FormatClause, ParseError> {
     let offset = cursor.offset();
     cursor.expect(&["FORMAT"])?;
     let format = cursor.word("a format")?;
