@@ -16,6 +16,7 @@ mod general;
 mod items;
 mod jsonb;
 mod lateral;
+mod merged;
 mod operators;
 mod parse;
 mod quantified;

@@ -99,6 +99,7 @@ const IGNORED: &[&str] = &[
     "query_mode",
     "slow_ddl_notification_secs",
     "source_rate_limit",
+    "upsert_dml",
     "visibility_mode",
 ];
 

@@ -11,6 +11,7 @@ use sqlparser::ast::{
 
 /// Rewrites all expressions and table functions of a statement or query.
 pub fn rewrite<T: VisitMut>(tree: &mut T) {
+    super::merged::rewrite(tree);
     super::windows::rewrite(tree);
     super::sets::rewrite(tree);
     let _: ControlFlow<()> = visit_expressions_mut(tree, |expr| {
