@@ -1,6 +1,7 @@
 //! What the rows of one side were given by a temporal join, so that the same is taken back with them.
 //!
-//! Rows are told apart by all their columns. Of equal rows that met different ones, those that go take with them as many
+//! Rows are told apart by all their columns, and kept by those that they are joined by, so that they stay with what they
+//! meet. Of equal rows that met different ones, those that go take with them as many
 //! as they had on average; with the last of them everything goes.
 
 use arrow::array::RecordBatch;
@@ -13,24 +14,50 @@ use crate::arrangement::{Arrangement, Changes, Keys};
 use crate::blob::{BlobOwner, SealedBlob};
 use crate::delta::Delta;
 use crate::error::{RestoreError, StepError};
+use crate::key::{Column, rows_equal};
 
 #[derive(Debug)]
 pub(crate) struct Given {
-    /// The rows of the side, by all of their columns.
     rows: Held,
-    /// What was put out, by the columns of that side, which are the first.
+    /// What was put out; the columns of that side are the first.
     output: Held,
+    /// How many columns that side has.
+    width: usize,
 }
 
 impl Given {
-    pub(crate) fn new(side: &SchemaRef, output: &SchemaRef, owners: [BlobOwner; 2]) -> Given {
-        let all = || (0..side.fields().len()).collect::<Vec<_>>();
+    /// `key` is what the side is joined by.
+    pub(crate) fn new(
+        (side, key): (&SchemaRef, &[usize]),
+        output: &SchemaRef,
+        owners: [BlobOwner; 2],
+    ) -> Given {
+        let width = side.fields().len();
+        let key = if key.is_empty() { (0..width).collect() } else { key.to_vec() };
         let [of_rows, of_output] = owners;
         let held = |schema: &SchemaRef, owner| Held {
-            rows: Arrangement::new(schema, all(), Changes::ComeAndGo),
+            rows: Arrangement::new(schema, key.clone(), Changes::ComeAndGo),
             owner,
         };
-        Given { rows: held(side, of_rows), output: held(output, of_output) }
+        Given { rows: held(side, of_rows), output: held(output, of_output), width }
+    }
+
+    /// For each row the slots of `held` that begin with its columns.
+    fn slots_of(&self, held: &Arrangement, rows: &RecordBatch) -> Vec<Vec<u32>> {
+        let keys = Keys::of(rows, held.key());
+        let candidates = (0..rows.num_rows()).map(|row| held.matches(&keys, row).collect());
+        let mut slots: Vec<Vec<u32>> = candidates.collect();
+        let all = (0..self.width).collect::<Vec<_>>();
+        let kept = Column::of(&held.gather(&slots.concat()), &all);
+        let wanted = Column::of(rows, &all);
+        let mut place = 0;
+        for (row, slots) in slots.iter_mut().enumerate() {
+            slots.retain(|_| {
+                place += 1;
+                rows_equal(&kept, place - 1, &wanted, row)
+            });
+        }
+        slots
     }
 
     /// The rows that go out of a consolidated delta, and those that come; what goes takes back is put out.
@@ -42,13 +69,13 @@ impl Given {
             return (None, come);
         }
         let gone = delta.take(&gone.into());
-        let keys = Keys::of(gone.rows(), self.rows.rows.key());
+        let held = self.slots_of(&self.rows.rows, gone.rows());
+        let given = self.slots_of(&self.output.rows, gone.rows());
         let (mut slots, mut weights) = (Vec::new(), Vec::new());
-        for row in 0..gone.len() {
-            let held: i64 = self.rows.rows.matches(&keys, row).map(|at| self.rows.rows.weight(at)).sum();
-            let given = self.output.rows.matches(&keys, row).collect::<Vec<_>>();
+        for (row, (held, given)) in held.into_iter().zip(given).enumerate() {
+            let held: i64 = held.into_iter().map(|slot| self.rows.rows.weight(slot)).sum();
             let total: i64 = given.iter().map(|slot| self.output.rows.weight(*slot)).sum();
-            let part = total * gone.weight(row).unsigned_abs() as i64;
+            let part = total * -gone.weight(row);
             let mut rest = if held == 0 { 0 } else { (part + held - 1) / held };
             for slot in given {
                 let weight = self.output.rows.weight(slot).min(rest);

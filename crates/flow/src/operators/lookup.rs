@@ -60,7 +60,7 @@ impl Lookup {
     /// The same for a side whose rows may be taken back.
     #[must_use]
     pub(crate) fn remembering(mut self, left: &SchemaRef, owners: [BlobOwner; 2]) -> Lookup {
-        self.given = Some(Given::new(left, &self.schema, owners));
+        self.given = Some(Given::new((left, &self.spec.left_key), &self.schema, owners));
         self
     }
 
