@@ -11,6 +11,7 @@ mod calls;
 mod cast;
 mod concat;
 mod format;
+mod frames;
 mod gathered;
 mod general;
 mod items;

@@ -5,12 +5,14 @@
 
 use std::collections::BTreeSet;
 
-use segue_catalog::{Catalog, Mutability, Object, ObjectKind, ObjectState, RelationKind, Removals, Verb};
+use segue_catalog::{
+    Catalog, Mutability, Object, ObjectKind, ObjectState, RelationKind, Removals, Verb,
+};
 use segue_sql::{CreateSink, CreateTable, Name, SinkTable, Statement, WithOption};
 use segue_types::{ObjectId, SqlState, UserError, sql_type_of};
 use sqlparser::ast::Query;
 
-use crate::delta::{ViewPlan, describe_query, plan_emitting};
+use crate::delta::{ViewPlan, plan_emitting, width_of};
 
 /// A sink as it will run.
 #[derive(Clone, Debug)]
@@ -92,11 +94,7 @@ fn check_options(create: &CreateSink) -> Result<(), UserError> {
 }
 
 /// `type = 'append-only'` is a promise.
-fn check_growth(
-    create: &CreateSink,
-    view: &ViewPlan,
-    removals: Removals,
-) -> Result<(), UserError> {
+fn check_growth(create: &CreateSink, view: &ViewPlan, removals: Removals) -> Result<(), UserError> {
     let grows = view.spec.is_append_only(view.spec.output) || removals == Removals::LeftOut;
     if grows || option(create, "type") != Some("append-only") {
         return Ok(());
@@ -131,7 +129,7 @@ fn for_table(
     table: &SinkTable,
     target: &Object,
 ) -> Result<Query, UserError> {
-    let given = describe_query(catalog, &create.query.tree)?.schema.fields().len();
+    let given = width_of(catalog, &create.query.tree)?;
     let definition = segue_sql::parse(&target.definition)?.pop();
     let Some(Statement::CreateTable(definition)) = definition else {
         return Err(UserError::internal("a table is defined by its CREATE"));
@@ -154,11 +152,8 @@ fn for_table(
         columns.push(format!("{value} AS {}", Name::new(field.name().as_str())));
     }
     let names = (0..given).map(sunk).collect::<Vec<_>>().join(", ");
-    let mut text = format!(
-        "SELECT {} FROM ({}) AS sunk ({names})",
-        columns.join(", "),
-        create.query.text
-    );
+    let mut text =
+        format!("SELECT {} FROM ({}) AS sunk ({names})", columns.join(", "), create.query.text);
     if !conditions.is_empty() {
         text += &format!(" WHERE {}", conditions.join(" AND "));
     }
@@ -177,9 +172,8 @@ fn places(
     given: usize,
 ) -> Result<Vec<Option<usize>>, UserError> {
     let fields = target.schema.fields();
-    let invalid = |message: String| {
-        Err(UserError::new(SqlState::SYNTAX_ERROR, message).at(table.offset.0))
-    };
+    let invalid =
+        |message: String| Err(UserError::new(SqlState::SYNTAX_ERROR, message).at(table.offset.0));
     if table.columns.is_empty() {
         if given > fields.len() {
             return invalid(format!(
@@ -216,9 +210,11 @@ fn default(definition: &CreateTable, name: &str) -> Result<String, UserError> {
     let columns = &definition.columns.columns;
     let column = columns.iter().find(|column| column.name.as_str() == name);
     if column.is_some_and(|column| column.generated.is_some()) {
-        let message = format!("a sink into a table with the generated column \"{name}\" is not supported");
-        return Err(UserError::unsupported(message)
-            .with_hint("Compute the column in the sink's query."));
+        let message =
+            format!("a sink into a table with the generated column \"{name}\" is not supported");
+        return Err(
+            UserError::unsupported(message).with_hint("Compute the column in the sink's query.")
+        );
     }
     let default = column.and_then(|column| column.default.as_ref());
     Ok(default.map_or_else(|| "NULL".to_owned(), |default| format!("({})", default.text)))
@@ -245,9 +241,7 @@ fn refuse_cycle(
         }
         let Some(object) = catalog.get(id) else { continue };
         waiting.extend(&object.depends_on);
-        let feeds = |sink: &&std::sync::Arc<Object>| {
-            matches!(sink.kind, ObjectKind::Sink(sink) if sink.into == Some(id))
-        };
+        let feeds = |sink: &&std::sync::Arc<Object>| matches!(sink.kind, ObjectKind::Sink(sink) if sink.into == Some(id));
         for sink in catalog.iter().filter(feeds) {
             waiting.extend(sink.depends_on.iter().filter(|read| **read != id));
         }
@@ -260,7 +254,11 @@ fn check_types(view: &ViewPlan, target: &Object) -> Result<(), UserError> {
     for (from, to) in pairs {
         if from.data_type() != to.data_type() {
             let message = format!("column \"{}\" cannot be fed by this query", to.name());
-            let detail = format!("Its type is {}, and that of the query {}.", to.data_type(), from.data_type());
+            let detail = format!(
+                "Its type is {}, and that of the query {}.",
+                to.data_type(),
+                from.data_type()
+            );
             return Err(UserError::new(SqlState::DATATYPE_MISMATCH, message).with_detail(detail));
         }
     }

@@ -116,7 +116,17 @@ pub(crate) fn is_without_effect(name: &str) -> bool {
 
 /// How RisingWave's settings begin that are about how it works, not about what is so.
 const PREFIXES: &[&str] = &[
-    "allow_", "backfill_", "batch_", "cdc_", "disable_", "dml_", "enable_", "force_", "iceberg_", "rw_", "sink_",
+    "allow_",
+    "backfill_",
+    "batch_",
+    "cdc_",
+    "disable_",
+    "dml_",
+    "enable_",
+    "force_",
+    "iceberg_",
+    "rw_",
+    "sink_",
     "streaming_",
 ];
 

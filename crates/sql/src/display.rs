@@ -7,10 +7,11 @@ use sqlparser::ast;
 
 use crate::{
     Action, Alter, AlterJob, CancelJob, Column, Columns, ConflictAction, CreateIndex, CreateSink,
-    CreateSource, CreateTable, CreateView, Describe, Drop, DropBehavior, DropIndex, Emission, Explain,
-    ExplainMode, Explained, Foreign, FormatClause, Include, Input, JobAction, Literal, Mutability,
-    Name, Nullability, ObjectKind, OnExisting, OnMissing, Parallelism, RateLimit, Read, Rename, Rows,
-    Show, Shown, Stage, StartAt, Statement, StopAt, Wait, WeakHandoff, WithOption, name::is_plain,
+    CreateSource, CreateTable, CreateView, Describe, Drop, DropBehavior, DropIndex, Emission,
+    Explain, ExplainMode, Explained, Foreign, FormatClause, Include, Input, JobAction, Literal,
+    Mutability, Name, Nullability, ObjectKind, OnExisting, OnMissing, Parallelism, RateLimit, Read,
+    Rename, Rows, Show, Shown, Stage, StartAt, Statement, StopAt, Wait, WeakHandoff, WithOption,
+    name::is_plain,
 };
 
 impl Display for Statement {

@@ -36,8 +36,8 @@ pub use parser::{
 pub use redact::{REDACTED, redact_url};
 pub use statement::{
     Action, Alter, AlterJob, CancelJob, ConflictAction, CreateIndex, CreateSink, CreateSource,
-    CreateTable, CreateView, Describe, Drop, DropBehavior, DropIndex, Emission, Explain, ExplainMode, Explained,
-    Foreign, JobAction, Mutability, ObjectKind, OnExisting, OnMissing, Parallelism, RateLimit,
-    Rename, Show, Shown, SinkTable, Statement, Wait,
+    CreateTable, CreateView, Describe, Drop, DropBehavior, DropIndex, Emission, Explain,
+    ExplainMode, Explained, Foreign, JobAction, Mutability, ObjectKind, OnExisting, OnMissing,
+    Parallelism, RateLimit, Rename, Show, Shown, SinkTable, Statement, Wait,
 };
 pub use text::{Lines, Offset};

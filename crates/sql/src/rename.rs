@@ -59,11 +59,7 @@ fn in_view(view: CreateView, from: &Name, to: &Name) -> Result<CreateView, UserE
     Ok(CreateView { query, ..view })
 }
 
-fn in_query(
-    query: &Foreign<Query>,
-    from: &Name,
-    to: &Name,
-) -> Result<Foreign<Query>, UserError> {
+fn in_query(query: &Foreign<Query>, from: &Name, to: &Name) -> Result<Foreign<Query>, UserError> {
     let text = &query.text;
     // The places of the tree may be those of the statement that the query stood in.
     let parsed = parse_query(text)?;
@@ -123,7 +119,9 @@ impl Visitor for Mentions<'_> {
             }
             Some(_) => None,
         };
-        let Some(place) = named.filter(|ident| self.is_it(ident)).and_then(|ident| self.place(ident)) else {
+        let Some(place) =
+            named.filter(|ident| self.is_it(ident)).and_then(|ident| self.place(ident))
+        else {
             return ControlFlow::Continue(());
         };
         // The tokens of `changelog` are not in the text.
@@ -181,7 +179,9 @@ fn is_public(name: &ObjectName) -> bool {
 fn relation(argument: &FunctionArg) -> Option<&Ident> {
     match argument {
         FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Identifier(name))) => Some(name),
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::CompoundIdentifier(parts))) => parts.last(),
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::CompoundIdentifier(parts))) => {
+            parts.last()
+        }
         _ => None,
     }
 }

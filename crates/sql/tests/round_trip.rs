@@ -3,10 +3,10 @@
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use segue_sql::{
     Action, Alter, AlterJob, CancelJob, Column, Columns, ConflictAction, CreateSink, CreateSource,
-    CreateTable, CreateView, Describe, Drop, DropBehavior, Emission, Explain, ExplainMode, Explained, Foreign,
-    FormatClause, Include, Input, JobAction, Mutability, Name, Nullability, ObjectKind, Offset,
-    OnExisting, OnMissing, Parallelism, RateLimit, Read, Rows, Show, Shown, SinkTable, Stage, StartAt,
-    Statement, StopAt, Wait, Watermark, WeakHandoff, WithOption, parse,
+    CreateTable, CreateView, Describe, Drop, DropBehavior, Emission, Explain, ExplainMode,
+    Explained, Foreign, FormatClause, Include, Input, JobAction, Mutability, Name, Nullability,
+    ObjectKind, Offset, OnExisting, OnMissing, Parallelism, RateLimit, Read, Rows, Show, Shown,
+    SinkTable, Stage, StartAt, Statement, StopAt, Wait, Watermark, WeakHandoff, WithOption, parse,
 };
 use segue_types::SqlType;
 use sqlparser::{ast, dialect::PostgreSqlDialect, parser::Parser};

@@ -193,7 +193,8 @@ fn is_shared(world: &World, object: &Object, id: ConsumerId) -> bool {
     let is_other = |subscriber: &Subscriber| subscriber.object != object.id;
     let has_others =
         consumer.subscribers.iter().any(is_other) || !consumer.meeting.followers.is_empty();
-    matches!(object.relation_kind(), RelationKind::MaterializedView | RelationKind::Sink) && has_others
+    matches!(object.relation_kind(), RelationKind::MaterializedView | RelationKind::Sink)
+        && has_others
 }
 
 /// Its readings have not begun.

@@ -23,9 +23,9 @@ pub(super) async fn rename(engine: &Engine, rename: Rename) -> Result<(), UserEr
     for reader in readers {
         changed.push(over_renamed(reader, &rename)?);
     }
-    let after = changed.iter().try_fold((*catalog).clone(), |catalog, object| {
-        catalog.with(object.clone())
-    })?;
+    let after = changed
+        .iter()
+        .try_fold((*catalog).clone(), |catalog, object| catalog.with(object.clone()))?;
     for object in &changed[1..] {
         plans_as_before(&after, object)?;
     }

@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use segue_catalog::{
-    Catalog, ConsumerRef, Object, ObjectKind, ObjectState, Settings, SinkObject,
-};
+use segue_catalog::{Catalog, ConsumerRef, Object, ObjectKind, ObjectState, Settings, SinkObject};
 use segue_flow::Mark;
 use segue_plan::delta::{MarkInput, ViewPlan, plan_emitting};
 use segue_plan::sink::plan_sink;
@@ -19,8 +17,8 @@ use crate::consumer::Subscriber;
 use crate::engine::Engine;
 use crate::job::Phase;
 use crate::meeting::NewReading;
-use crate::patience::Asker;
 use crate::outflow::Outflow;
+use crate::patience::Asker;
 use crate::relation::{Feed, Relation};
 use crate::world::World;
 

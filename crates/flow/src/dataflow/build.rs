@@ -11,8 +11,8 @@ use crate::aggregate::{Aggregate, Windowed};
 use crate::arrangement::{Arrangement, Changes};
 use crate::blob::{BlobOwner, fingerprint};
 use crate::operators::{
-    Arrives, Changelog, Constant, DropLate, Filter, Held, Join, Least, Lookup, Normalise, Operator, Project,
-    Recompute, Temporal, TopN, UnionAll, Unnest, Watermark, Withhold,
+    Arrives, Changelog, Constant, DropLate, Filter, Held, Join, Least, Lookup, Normalise, Operator,
+    Project, Recompute, Temporal, TopN, UnionAll, Unnest, Watermark, Withhold,
 };
 use crate::rows::{Identity, Rows, nullable};
 use crate::spec::{DataflowSpec, JoinSpec, Node, OperatorSpec};

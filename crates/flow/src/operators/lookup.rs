@@ -66,7 +66,9 @@ impl Lookup {
 
     /// What goes takes back what it was given; what comes looks up.
     fn replace(&mut self, deltas: &[Delta]) -> Result<Vec<Delta>, StepError> {
-        let Some(delta) = Delta::sum(deltas).map(Delta::consolidated) else { return Ok(Vec::new()) };
+        let Some(delta) = Delta::sum(deltas).map(Delta::consolidated) else {
+            return Ok(Vec::new());
+        };
         let mut given = self.given.take().expect("the caller has looked");
         let (back, come) = given.take_back(&delta, &self.schema);
         let mut out = Vec::new();

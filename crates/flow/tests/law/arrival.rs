@@ -180,7 +180,9 @@ fn meets(steps: &[Step], kind: JoinKind, mut count: usize) -> Result<(), TestCas
         for (key, value) in &left {
             given.entry((*key, *value)).or_insert_with(|| match right.get(value) {
                 Some(met) => Some(vec![Some(*key), Some(*value), Some(*value), Some(*met)]),
-                None => (kind == JoinKind::Left).then(|| vec![Some(*key), Some(*value), None, None]),
+                None => {
+                    (kind == JoinKind::Left).then(|| vec![Some(*key), Some(*value), None, None])
+                }
             });
         }
         let rows = given.values().flatten().cloned().collect::<Vec<_>>();

@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field};
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DFSchema, DFSchemaRef, Result};
 use datafusion::logical_expr::{Expr, Extension, LogicalPlan, UserDefinedLogicalNodeCore};
 use sqlparser::ast::{
@@ -38,10 +38,11 @@ impl VisitorMut for Mark {
             return ControlFlow::Continue(());
         };
         let is_changelog = name.to_string().eq_ignore_ascii_case("changelog");
-        let relation = args.as_ref().filter(|_| is_changelog).and_then(|args| match args.args.as_slice() {
-            [FunctionArg::Unnamed(FunctionArgExpr::Expr(relation))] => parts(relation),
-            _ => None,
-        });
+        let relation =
+            args.as_ref().filter(|_| is_changelog).and_then(|args| match args.args.as_slice() {
+                [FunctionArg::Unnamed(FunctionArgExpr::Expr(relation))] => parts(relation),
+                _ => None,
+            });
         if let Some(mut parts) = relation
             && let Some(last) = parts.pop()
         {

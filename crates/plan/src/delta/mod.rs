@@ -135,6 +135,12 @@ fn has_distinct_on(query: &Query) -> bool {
     matches!(select.distinct, Some(Distinct::On(_)))
 }
 
+/// How many columns a query has.
+pub fn width_of(catalog: &Catalog, query: &Query) -> Result<usize, UserError> {
+    let plan = logical_plan(&CatalogProvider::new(catalog), query)?;
+    Ok(plan.schema().fields().len())
+}
+
 /// The columns of `query` and what it reads; any query that can be answered will do.
 pub fn describe_query(catalog: &Catalog, query: &Query) -> Result<QueryShape, UserError> {
     let provider = CatalogProvider::new(catalog);

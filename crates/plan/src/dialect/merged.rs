@@ -63,9 +63,8 @@ struct Column {
 
 impl Column {
     fn value(&self) -> Expr {
-        let part = |relation: &Ident| {
-            Expr::CompoundIdentifier(vec![relation.clone(), self.name.clone()])
-        };
+        let part =
+            |relation: &Ident| Expr::CompoundIdentifier(vec![relation.clone(), self.name.clone()]);
         match self.of.as_slice() {
             [one] => part(one),
             several => call("coalesce", several.iter().map(part).collect()),
@@ -185,8 +184,34 @@ impl Merged {
                 *constraint_of(&mut join.join_operator) = constraint;
             }
         }
+        self.tell_apart(&mut select.projection);
         let items = std::mem::take(&mut select.projection).into_iter();
         select.projection = items.flat_map(|item| self.expanded(item)).collect();
+    }
+
+    /// DataFusion tells no column `l.c` from the merged one beside it.
+    fn tell_apart(&self, items: &mut [SelectItem]) {
+        let shown = items.iter().filter_map(|item| match item {
+            SelectItem::ExprWithAlias { alias, .. } => Some(alias.clone()),
+            _ => None,
+        });
+        let shown = shown.collect::<Vec<_>>();
+        let is_merged = |name: &Ident| {
+            self.columns.iter().any(|column| same(&column.name, name))
+                && shown.iter().any(|alias| same(alias, name))
+        };
+        for item in items {
+            if let SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts)) = item
+                && parts.last().is_some_and(is_merged)
+            {
+                let name = parts.iter().map(|part| part.value.as_str()).collect::<Vec<_>>();
+                let alias = Ident::with_quote('"', name.join("."));
+                *item = SelectItem::ExprWithAlias {
+                    expr: Expr::CompoundIdentifier(parts.clone()),
+                    alias,
+                };
+            }
+        }
     }
 
     /// `*` is the merged columns, then what is left of each relation.

@@ -126,9 +126,7 @@ fn offset(argument: Option<&Expr>) -> Option<i64> {
     match argument {
         None => Some(0),
         Some(Expr::Value(value)) => match &value.value {
-            Value::SingleQuotedString(text) => {
-                micros_of(text.trim_start().trim_start_matches('+'))
-            }
+            Value::SingleQuotedString(text) => micros_of(text.trim_start().trim_start_matches('+')),
             _ => None,
         },
         Some(interval) => signed_micros(interval),

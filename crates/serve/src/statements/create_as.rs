@@ -60,8 +60,7 @@ async fn definition(
 ) -> Result<String, UserError> {
     let plan = session.planner.plan(query::rewritten(query, &running.text), &running.text).await?;
     let schema = columns::named(query, plan.schema().as_arrow());
-    let mut names: Vec<String> =
-        schema.fields().iter().map(|field| field.name().clone()).collect();
+    let mut names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
     if create.columns.len() > names.len() {
         let message = "too many column names were specified";
         return Err(UserError::new(SqlState::SYNTAX_ERROR, message));

@@ -99,7 +99,8 @@ fn row_values(value: &Expr, count: usize) -> Result<Vec<Expr>, UserError> {
         Expr::Subquery(query) => columns_of(query)
             .ok_or_else(|| UserError::unsupported("SET (a, b) = (SELECT * …) is not supported"))?,
         _ => {
-            let message = "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression";
+            let message =
+                "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression";
             return Err(UserError::unsupported(message));
         }
     };

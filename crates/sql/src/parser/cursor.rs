@@ -325,7 +325,7 @@ fn emit_on_close(tokens: &[TokenWithSpan]) -> Option<Range<usize>> {
     let options = visible.clone().position(|(_, token)| token.token == Token::SemiColon);
     if let Some(options) = options {
         let behind = visible.clone().count() - options;
-        (0..behind).for_each(|_| drop(visible.next_back()));
+        (0..behind).for_each(|_| _ = visible.next_back());
     }
     let mut end = None;
     let mut at = None;

@@ -30,8 +30,7 @@ pub(super) fn create(cursor: &mut Cursor<'_>) -> Result<Option<Statement>, Parse
     let options = if has_options { stage::options(cursor)? } else { Vec::new() };
     let has_format = has_options && cursor.is_word(0, "FORMAT");
     let format = if has_format { Some(stage::format(cursor)?) } else { None };
-    let sink =
-        CreateSink { name, on_existing, into, query, emission, options, format, offset };
+    let sink = CreateSink { name, on_existing, into, query, emission, options, format, offset };
     Ok(Some(Statement::CreateSink(sink)))
 }
 

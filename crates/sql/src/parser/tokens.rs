@@ -35,12 +35,10 @@ fn changelogs(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let words = ["AS", CHANGELOG, "FROM"];
     let starts = places.windows(4).filter(|window| {
         let follows = |(place, word): (&usize, &&str)| is_word(&tokens[*place], word);
-        window.iter().zip(&words).all(follows)
-            && matches!(tokens[window[3]].token, Token::Word(_))
+        window.iter().zip(&words).all(follows) && matches!(tokens[window[3]].token, Token::Word(_))
     });
     // From the last on, so that the places before stay.
-    let starts: Vec<[usize; 3]> =
-        starts.map(|window| [window[1], window[2], window[3]]).collect();
+    let starts: Vec<[usize; 3]> = starts.map(|window| [window[1], window[2], window[3]]).collect();
     for [changelog, from, first] in starts.into_iter().rev() {
         let at = places.iter().position(|place| *place == first).expect("it is one of them");
         let qualified = places.get(at + 1).is_some_and(|dot| tokens[*dot].token == Token::Period);
@@ -48,7 +46,10 @@ fn changelogs(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         let closing = tokens[last].span;
         let opening = tokens[changelog].span;
         let put = |token: Token, span| TokenWithSpan { token, span };
-        tokens.splice(last + 1..last + 1, [Token::RParen, Token::RParen].map(|token| put(token, closing)));
+        tokens.splice(
+            last + 1..last + 1,
+            [Token::RParen, Token::RParen].map(|token| put(token, closing)),
+        );
         let function = [Token::make_word(CHANGELOG, None), Token::LParen];
         let from_span = tokens[from].span;
         tokens.splice(from + 1..from + 1, function.map(|token| put(token, from_span)));
@@ -65,7 +66,9 @@ fn changelogs(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
 
 fn cut_sink_options(tokens: &mut [TokenWithSpan]) {
     let places = visible(tokens);
-    let creates = |window: &&[usize]| is_word(&tokens[window[0]], "CREATE") && is_word(&tokens[window[1]], "SINK");
+    let creates = |window: &&[usize]| {
+        is_word(&tokens[window[0]], "CREATE") && is_word(&tokens[window[1]], "SINK")
+    };
     if !places.windows(2).take(3).any(|window| creates(&window)) {
         return;
     }

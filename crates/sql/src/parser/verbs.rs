@@ -166,7 +166,11 @@ fn explain(cursor: &mut Cursor<'_>) -> Result<Option<Statement>, ParseError> {
         let subject = Explained::Object(kind, cursor.object_name()?);
         return Ok(Some(Statement::Explain(Explain { mode, subject })));
     }
-    match create::create(cursor)? {
+    let created = match create::create(cursor)? {
+        None => sink::create(cursor)?,
+        created => created,
+    };
+    match created {
         Some(statement) => {
             let subject = Explained::Create(Box::new(statement));
             Ok(Some(Statement::Explain(Explain { mode, subject })))
