@@ -241,9 +241,10 @@ fn refuse_cycle(
         }
         let Some(object) = catalog.get(id) else { continue };
         waiting.extend(&object.depends_on);
-        let feeds = |sink: &&std::sync::Arc<Object>| matches!(sink.kind, ObjectKind::Sink(sink) if sink.into == Some(id));
-        for sink in catalog.iter().filter(feeds) {
-            waiting.extend(sink.depends_on.iter().filter(|read| **read != id));
+        for fed_by in catalog.iter() {
+            if matches!(fed_by.kind, ObjectKind::Sink(sink) if sink.into == Some(id)) {
+                waiting.extend(fed_by.depends_on.iter().filter(|read| **read != id));
+            }
         }
     }
     Ok(())
@@ -282,6 +283,8 @@ fn refuse_removals(
     let message = format!("only append-only sinks can feed {what}");
     Err(UserError::new(SqlState::INVALID_PARAMETER_VALUE, message)
         .with_detail("The query of the sink takes rows back.")
-        .with_hint("Give the table a PRIMARY KEY, or add WITH (force_append_only = 'true') to leave out what is taken back.")
+        .with_hint(
+            "Give the table a PRIMARY KEY, or add WITH (force_append_only = 'true') to leave out what is taken back.",
+        )
         .at(create.offset.0))
 }

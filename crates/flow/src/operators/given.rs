@@ -1,8 +1,8 @@
 //! What the rows of one side were given by a temporal join, so that the same is taken back with them.
 //!
-//! Rows are told apart by all their columns, and kept by those that they are joined by, so that they stay with what they
-//! meet. Of equal rows that met different ones, those that go take with them as many
-//! as they had on average; with the last of them everything goes.
+//! Rows are told apart by all their columns, and kept by those that they are joined by, so that they stay with what
+//! they meet. Of equal rows that met different ones, those that go take with them as many as they had on average; with
+//! the last of them everything goes.
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;

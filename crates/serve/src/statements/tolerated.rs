@@ -81,11 +81,8 @@ const WITHOUT_EFFECT: &[(&str, &str)] = &[
     ("COMMENT", "comments are not kept"),
     ("GRANT", "nobody has rights of his own; nothing is granted"),
     ("REVOKE", "nobody has rights of his own; nothing is revoked"),
-    ("CREATE USER", "every user name may connect; none is created"),
     ("CREATE ROLE", "every user name may connect; none is created"),
-    ("ALTER USER", "every user name may connect; none is changed"),
     ("ALTER ROLE", "every user name may connect; none is changed"),
-    ("DROP USER", "every user name may connect; none is dropped"),
     ("DROP ROLE", "every user name may connect; none is dropped"),
 ];
 

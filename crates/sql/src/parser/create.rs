@@ -7,7 +7,8 @@ use sqlparser::tokenizer::Token;
 use super::{cursor::Cursor, stage, types};
 use crate::{
     Column, Columns, ConflictAction, CreateSource, CreateTable, CreateView, Emission, Foreign,
-    Mutability, Name, Nullability, Offset, OnExisting, ParseError, Statement, Watermark,
+    Input, Mutability, Name, Nullability, Offset, OnExisting, ParseError, Statement, Watermark,
+    WithOption,
 };
 
 /// A CREATE of our own; `None` when it is sqlparser's.
@@ -79,12 +80,18 @@ fn table(cursor: &mut Cursor<'_>, on_existing: OnExisting) -> Result<CreateTable
     let name = cursor.object_name()?;
     let columns = columns(cursor, &name)?;
     let append_only = cursor.accept(&["APPEND", "ONLY"]);
-    let mutability = if append_only { Mutability::AppendOnly } else { Mutability::Mutable };
+    let mut mutability = if append_only { Mutability::AppendOnly } else { Mutability::Mutable };
     let on_conflict = on_conflict(cursor)?;
     let has_versions = cursor.accept(&["WITH", "VERSION", "COLUMN"]);
     let versions = if has_versions { cursor.listed(Cursor::name)? } else { Vec::new() };
     let includes = stage::includes(cursor)?;
-    let input = if cursor.is_word(0, "WITH") { Some(stage::input(cursor)?) } else { None };
+    let mut input = if cursor.is_word(0, "WITH") { Some(stage::input(cursor)?) } else { None };
+    if let Some(options) = input.as_ref().and_then(options_of_statements) {
+        if options.iter().any(|option| option.name == "appendonly" && option.value == "true") {
+            mutability = Mutability::AppendOnly;
+        }
+        input = None;
+    }
     Ok(CreateTable {
         name,
         on_existing,
@@ -96,6 +103,22 @@ fn table(cursor: &mut Cursor<'_>, on_existing: OnExisting) -> Result<CreateTable
         input,
         offset,
     })
+}
+
+/// RisingWave's options of a table that only statements feed: how fast, and in older versions that it is APPEND ONLY.
+const TABLE_OPTIONS: [&str; 5] = [
+    "appendonly",
+    "backfill_rate_limit",
+    "dml_rate_limit",
+    "retention_seconds",
+    "source_rate_limit",
+];
+
+/// The options, if none of them is a connector's.
+fn options_of_statements(input: &Input) -> Option<&[WithOption]> {
+    let Input::Read(read) = input else { return None };
+    let is_known = |option: &WithOption| TABLE_OPTIONS.contains(&option.name.as_str());
+    (read.format.is_none() && read.options.iter().all(is_known)).then_some(&read.options)
 }
 
 fn on_conflict(cursor: &mut Cursor<'_>) -> Result<Option<ConflictAction>, ParseError> {
@@ -235,7 +258,7 @@ fn element(cursor: &mut Cursor<'_>) -> Result<Element, ParseError> {
     }
     let offset = cursor.offset();
     if cursor.accept(&["PRIMARY", "KEY"]) {
-        return Ok(Element::Key(cursor.listed(Cursor::name)?, offset));
+        return Ok(Element::Key(cursor.listed(key_column)?, offset));
     }
     if cursor.accept(&["WATERMARK", "FOR"]) {
         let column = cursor.name()?;
@@ -254,6 +277,15 @@ fn element(cursor: &mut Cursor<'_>) -> Result<Element, ParseError> {
         }
     }
     column(cursor)
+}
+
+/// A column of a key, whose order says nothing here.
+fn key_column(cursor: &mut Cursor<'_>) -> Result<Name, ParseError> {
+    let name = cursor.name()?;
+    if !cursor.accept(&["ASC"]) {
+        cursor.accept(&["DESC"]);
+    }
+    Ok(name)
 }
 
 fn column(cursor: &mut Cursor<'_>) -> Result<Element, ParseError> {

@@ -1,7 +1,8 @@
 //! What sqlparser's grammar lacks, written in tokens that it has, before a statement is parsed.
 //!
-//! `s AS CHANGELOG FROM t`, in a WITH list, becomes `s AS (SELECT * FROM changelog(t))`; the options behind the query of
-//! a CREATE SINK are cut off by a semicolon, for after a table's name they would be read as hints.
+//! CREATE USER becomes CREATE ROLE; `s AS CHANGELOG FROM t`, in a WITH list, becomes
+//! `s AS (SELECT * FROM changelog(t))`; the options behind the query of a CREATE SINK are cut off by a semicolon, for
+//! after a table's name they would be read as hints.
 //! Invariant: a token that is put in stands where one of the text stood, so that errors name places of the text.
 
 use sqlparser::keywords::Keyword;
@@ -13,6 +14,7 @@ const CHANGELOG: &str = "changelog";
 pub(super) fn rewritten(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut tokens = changelogs(tokens);
     cut_sink_options(&mut tokens);
+    users_are_roles(&mut tokens);
     tokens
 }
 
@@ -62,6 +64,16 @@ fn changelogs(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         tokens.splice(changelog..=changelog, query);
     }
     tokens
+}
+
+/// PostgreSQL's CREATE USER is a CREATE ROLE.
+fn users_are_roles(tokens: &mut [TokenWithSpan]) {
+    let places = visible(tokens);
+    let [verb, user, ..] = places.as_slice() else { return };
+    let verbs = ["CREATE", "ALTER", "DROP"];
+    if verbs.iter().any(|word| is_word(&tokens[*verb], word)) && is_word(&tokens[*user], "USER") {
+        tokens[*user].token = Token::make_word("ROLE", None);
+    }
 }
 
 fn cut_sink_options(tokens: &mut [TokenWithSpan]) {
