@@ -33,6 +33,7 @@ mod marks;
 mod meeting;
 mod memory;
 mod meter;
+mod outflow;
 mod patience;
 mod reader;
 mod recover;

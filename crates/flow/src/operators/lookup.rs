@@ -1,7 +1,8 @@
 //! The temporal join: each arriving row meets the rows of the other side that are there at that moment, for good.
 //!
-//! It keeps the looked-up side alone. Rows of that side that come or go later change nothing that was put out, so this
-//! is the one operator whose output depends on the order of arrival. FOR SYSTEM_TIME AS OF PROCTIME() asks for that.
+//! Rows of the looked-up side that come or go later change nothing that was put out, so this is the one operator whose
+//! output depends on the order of arrival. FOR SYSTEM_TIME AS OF PROCTIME() asks for that. It keeps that side, and of a
+//! side whose rows may be taken back what they were given.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use segue_types::StateBlob;
 
 use super::join::From;
 use super::join::pairs::{Pairs, by_itself, joined_schema};
-use super::{Operator, OperatorState, StateSize};
+use super::{Given, Operator, OperatorState, StateSize};
 use crate::arrangement::{Arrangement, Changes, Keys};
 use crate::blob::{BlobOwner, SealedBlob};
 use crate::delta::Delta;
@@ -26,6 +27,8 @@ pub(crate) struct Lookup {
     schema: SchemaRef,
     rows: Arrangement,
     owner: BlobOwner,
+    /// `None` where the arriving rows stay.
+    given: Option<Given>,
     errors: u64,
 }
 
@@ -49,8 +52,41 @@ impl Lookup {
             rows: Arrangement::new(right, spec.right_key.clone(), Changes::ComeAndGo),
             spec: spec.clone(),
             owner,
+            given: None,
             errors: 0,
         }
+    }
+
+    /// The same for a side whose rows may be taken back.
+    #[must_use]
+    pub(crate) fn remembering(mut self, left: &SchemaRef, owners: [BlobOwner; 2]) -> Lookup {
+        self.given = Some(Given::new((left, &self.spec.left_key), &self.schema, owners));
+        self
+    }
+
+    /// What goes takes back what it was given; what comes looks up.
+    fn replace(&mut self, deltas: &[Delta]) -> Result<Vec<Delta>, StepError> {
+        let Some(delta) = Delta::sum(deltas).map(Delta::consolidated) else {
+            return Ok(Vec::new());
+        };
+        let mut given = self.given.take().expect("the caller has looked");
+        let (back, come) = given.take_back(&delta, &self.schema);
+        let mut out = Vec::new();
+        self.look_up(&come, &mut out)?;
+        let out = back.into_iter().chain(self.named(out)).collect::<Vec<_>>();
+        given.note(&delta, &out, &self.place)?;
+        self.given = Some(given);
+        Ok(out)
+    }
+
+    fn named(&self, mut out: Vec<Delta>) -> Vec<Delta> {
+        out.retain(|delta| !delta.is_empty());
+        let named = out.into_iter().map(|delta| {
+            let columns = delta.rows().columns().to_vec();
+            let rows = RecordBatch::try_new(Arc::clone(&self.schema), columns);
+            delta.with_rows(rows.expect("the output's columns"))
+        });
+        named.collect()
     }
 
     fn update(&mut self, deltas: &[Delta]) -> Result<(), StepError> {
@@ -92,17 +128,14 @@ impl Lookup {
 impl Operator for Lookup {
     fn step(&mut self, inputs: &[&[Delta]]) -> Result<Vec<Delta>, StepError> {
         self.update(inputs[1])?;
+        if self.given.is_some() {
+            return self.replace(inputs[0]);
+        }
         let mut out = Vec::new();
         for delta in inputs[0] {
             self.look_up(delta, &mut out)?;
         }
-        out.retain(|delta| !delta.is_empty());
-        let named = out.into_iter().map(|delta| {
-            let columns = delta.rows().columns().to_vec();
-            let rows = RecordBatch::try_new(Arc::clone(&self.schema), columns);
-            delta.with_rows(rows.expect("the output's columns"))
-        });
-        Ok(named.collect())
+        Ok(self.named(out))
     }
 
     fn expression_errors(&self) -> u64 {
@@ -116,15 +149,21 @@ impl Operator for Lookup {
 
 impl OperatorState for Lookup {
     fn seal(&mut self) -> Vec<SealedBlob> {
-        self.rows.seal(&self.owner)
+        let mut blobs = self.rows.seal(&self.owner);
+        blobs.extend(self.given.iter_mut().flat_map(Given::seal));
+        blobs
     }
 
     fn bases(&mut self) -> Vec<SealedBlob> {
-        self.rows.bases(&self.owner)
+        let given = self.given.iter().flat_map(Given::bases);
+        self.rows.bases(&self.owner).into_iter().chain(given).collect()
     }
 
     fn load(&mut self, blobs: &[StateBlob]) -> Result<(), RestoreError> {
-        self.rows.load(&self.owner, blobs)
+        let Some(given) = &mut self.given else { return self.rows.load(&self.owner, blobs) };
+        given.load(blobs)?;
+        let own = blobs.iter().filter(|blob| blob.operator == self.owner.operator);
+        self.rows.load(&self.owner, &own.cloned().collect::<Vec<_>>())
     }
 
     fn contents(&mut self) -> Vec<Delta> {
@@ -132,6 +171,7 @@ impl OperatorState for Lookup {
     }
 
     fn size(&mut self) -> StateSize {
-        StateSize { rows: self.rows.row_count(), bytes: self.rows.bytes() }
+        let own = StateSize { rows: self.rows.row_count(), bytes: self.rows.bytes() };
+        self.given.iter().map(Given::size).chain([own]).sum()
     }
 }

@@ -9,7 +9,9 @@ mod cursor;
 mod depth;
 mod dialect;
 mod index;
+mod sink;
 mod stage;
+mod tokens;
 mod types;
 mod verbs;
 
