@@ -79,6 +79,8 @@ struct Running {
     former_errors: u64,
     /// Rows that were late before that.
     former_late: u64,
+    /// Rows for which a subquery had several before that.
+    former_several: i64,
 }
 
 enum NodeKind {
@@ -125,6 +127,7 @@ impl Dataflow {
             busy: Duration::ZERO,
             former_errors: 0,
             former_late: 0,
+            former_several: 0,
         });
         Dataflow {
             object,
@@ -320,6 +323,7 @@ impl Dataflow {
             to.busy = from.busy;
             to.former_errors = from.expression_errors();
             to.former_late = from.late_rows();
+            to.former_several = from.several_rows();
         }
         resharded.applying = self.applying;
         Ok(resharded)
@@ -405,6 +409,12 @@ impl Dataflow {
         Ok(deltas)
     }
 
+    /// Whether a subquery that stands for one value has several rows now, for some row that needs it. Of a dataflow
+    /// that was restored it is not known.
+    pub fn has_several_rows(&self) -> bool {
+        self.nodes.iter().any(|running| running.several_rows() > 0)
+    }
+
     /// The same dataflow, with nothing in it.
     pub fn emptied(&self) -> Dataflow {
         Dataflow::new(self.object, self.spec.clone(), self.workers).with_clock(self.clock)
@@ -475,6 +485,14 @@ impl Running {
             NodeKind::Changes(_) => 0,
         };
         self.former_errors + since
+    }
+
+    fn several_rows(&self) -> i64 {
+        let since = match &self.node {
+            NodeKind::Deltas(operator) => operator.several_rows(),
+            NodeKind::Changes(_) => 0,
+        };
+        self.former_several + since
     }
 
     fn late_rows(&self) -> u64 {

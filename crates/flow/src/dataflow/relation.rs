@@ -90,8 +90,10 @@ fn path_from_state(spec: &DataflowSpec) -> Option<Vec<usize>> {
             | OperatorSpec::Watermark { .. }
             | OperatorSpec::LeastWatermark { .. }
             | OperatorSpec::DropLate { .. }
+            | OperatorSpec::Settled { .. }
             | OperatorSpec::Withhold { .. }
             | OperatorSpec::WindowedAggregate { .. }
+            | OperatorSpec::Forgetting { .. }
             | OperatorSpec::Temporal { shown: Shown::From, .. } => return None,
             OperatorSpec::Normalise { .. }
             | OperatorSpec::Aggregate { .. }

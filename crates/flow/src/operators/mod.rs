@@ -31,7 +31,10 @@ pub(crate) use normalise::Normalise;
 pub(crate) use project::Project;
 pub(crate) use recompute::{Held, Recompute};
 pub(crate) use stored_rows::StoredRows;
-pub(crate) use time::{DropLate, Least, Temporal, Untimed, Watermark, Withhold, split_late};
+pub(crate) use time::{
+    DropLate, Forget, Forgetting, Least, Settled, Temporal, Untimed, Watermark, Withhold,
+    split_late,
+};
 pub(crate) use top_n::TopN;
 pub(crate) use union_all::UnionAll;
 pub(crate) use unnest::Unnest;
@@ -64,6 +67,11 @@ pub(crate) trait Operator: Send {
 
     /// Rows for which an expression failed.
     fn expression_errors(&self) -> u64 {
+        0
+    }
+
+    /// Rows that are there and for which a subquery that stands for one value has several rows.
+    fn several_rows(&self) -> i64 {
         0
     }
 

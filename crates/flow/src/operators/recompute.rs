@@ -13,11 +13,12 @@ use arrow::row::{RowConverter, SortField};
 use datafusion::error::DataFusionError;
 use segue_types::StateBlob;
 
-use super::{Operator, OperatorState, StateSize};
+use super::{Forget, Operator, OperatorState, StateSize};
 use crate::arrangement::{Arrangement, Keys};
 use crate::blob::{BlobOwner, SealedBlob};
 use crate::delta::Delta;
 use crate::error::{RestoreError, StepError};
+use crate::mark::Times;
 use crate::program::Program;
 use crate::rows::nullable;
 
@@ -156,6 +157,26 @@ impl Operator for Recompute {
 
     fn state(&mut self) -> Option<&mut dyn OperatorState> {
         Some(self)
+    }
+}
+
+impl Forget for Recompute {
+    /// Of a partition that is over, also what was put out.
+    fn forget(
+        &mut self,
+        input: usize,
+        column: usize,
+        is_over: &dyn Fn(i64) -> bool,
+    ) -> Result<Times, StepError> {
+        let held = &mut self.inputs[input];
+        let place = held.rows.key().iter().position(|key| *key == column);
+        let place = place.expect("partitions end by a column of their key");
+        let (_, left) = held.rows.forget(column, is_over);
+        held.rows.settle();
+        let output = &mut self.output.rows;
+        output.forget(output.key()[place], is_over);
+        output.settle();
+        Ok(left)
     }
 }
 

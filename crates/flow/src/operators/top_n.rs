@@ -13,12 +13,13 @@ use arrow::error::ArrowError;
 use arrow::row::{RowConverter, SortField};
 use segue_types::StateBlob;
 
-use super::{Operator, OperatorState, StateSize};
+use super::{Forget, Operator, OperatorState, StateSize};
 use crate::arrangement::{Arrangement, Changes};
 use crate::blob::{BlobOwner, SealedBlob};
 use crate::delta::Delta;
 use crate::error::{RestoreError, StepError};
 use crate::key::{Column, encode_row};
+use crate::mark::Times;
 use crate::rows::{CHUNK_ROWS, nullable};
 use crate::spec::{RowNumbers, TopNSpec};
 
@@ -177,6 +178,25 @@ impl Operator for TopN {
 
     fn state(&mut self) -> Option<&mut dyn OperatorState> {
         Some(self)
+    }
+}
+
+impl Forget for TopN {
+    fn forget(
+        &mut self,
+        _input: usize,
+        column: usize,
+        is_over: &dyn Fn(i64) -> bool,
+    ) -> Result<Times, StepError> {
+        let (gone, left) = self.rows.forget(column, is_over);
+        let touched = self.sort_in(&gone).map_err(|error| StepError::Compute {
+            place: self.place.clone(),
+            source: error.into(),
+        })?;
+        // A partition is over as a whole.
+        touched.iter().for_each(|key| drop(self.partitions.remove(key)));
+        self.rows.settle();
+        Ok(left)
     }
 }
 

@@ -85,6 +85,10 @@ impl Operator for Shards {
         self.each.iter().map(|operator| operator.expression_errors()).sum()
     }
 
+    fn several_rows(&self) -> i64 {
+        self.each.iter().map(|operator| operator.several_rows()).sum()
+    }
+
     fn late_rows(&self) -> u64 {
         self.each.iter().map(|operator| operator.late_rows()).sum()
     }

@@ -13,7 +13,6 @@ mod fragment;
 mod functions;
 mod leaf;
 mod names;
-mod one_row;
 mod optimize;
 mod physical;
 mod provider;
@@ -35,6 +34,7 @@ use sqlparser::ast::{Distinct, Query, SetExpr, Statement};
 
 pub use explain::{Place, explain, explain_with};
 pub use functions::sum_of_reals;
+pub(crate) use physical::held_type;
 pub(crate) use row::row_expression;
 
 use provider::CatalogProvider;
@@ -142,7 +142,7 @@ pub fn describe_query(catalog: &Catalog, query: &Query) -> Result<QueryShape, Us
     let plan = optimize::analyze(plan).map_err(|error| errors::user_error(&error, None))?;
     let typed = plan.schema().fields().iter().zip(plan_schema.fields());
     let fields = typed.map(|(typed, named)| {
-        let data_type = physical::held_type(typed.data_type());
+        let data_type = held_type(typed.data_type());
         named.as_ref().clone().with_data_type(data_type).with_nullable(true)
     });
     let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));

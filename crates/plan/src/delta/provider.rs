@@ -196,11 +196,19 @@ impl ContextProvider for CatalogProvider<'_> {
         args: Vec<Expr>,
     ) -> Result<Arc<dyn TableSource>> {
         let name = name.to_lowercase();
-        if matches!(name.as_str(), "tumble" | "hop" | "session") {
+        if matches!(name.as_str(), "tumble" | "hop" | "session" | "gap_fill") {
             let message = format!("{name}() cannot be called with these arguments");
-            let hint = "tumble(relation, time column, size [, offset]), hop(relation, time column, step, size \
-                        [, offset]) and session(relation, time column, gap [, column, …]) take intervals without \
-                        months; a hop's size is a multiple of its step.";
+            let hint = match name.as_str() {
+                "gap_fill" => {
+                    "gap_fill(relation, time column, step [, interpolate(column) | locf(column) | keepnull(column) \
+                     | partition_by(column, …), …]) takes an interval without months."
+                }
+                _ => {
+                    "tumble(relation, time column, size [, offset]), hop(relation, time column, step, size \
+                     [, offset]) and session(relation, time column, gap [, column, …]) take intervals without \
+                     months; a hop's size is a multiple of its step."
+                }
+            };
             let error = UserError::new(SqlState::INVALID_PARAMETER_VALUE, message).with_hint(hint);
             return Err(external(error));
         }
