@@ -80,6 +80,10 @@ impl Keys {
         self.hashes.len()
     }
 
+    pub(crate) fn hash(&self, row: usize) -> u64 {
+        self.hashes[row]
+    }
+
     /// Whether some column of a row's key is NULL.
     pub(crate) fn has_null(&self, row: usize) -> bool {
         self.columns.iter().any(|column| column.is_null(row))
@@ -89,7 +93,7 @@ impl Keys {
 /// The rows of a delta as an arrangement sees them.
 #[derive(Debug)]
 pub(crate) struct Located {
-    keys: Keys,
+    pub(crate) keys: Keys,
     row_hashes: Vec<u64>,
     /// Where each row is, if it is there.
     pub(crate) slots: Vec<Option<u32>>,
@@ -155,6 +159,11 @@ impl Arrangement {
     fn head(&self, keys: &Keys, row: usize) -> Option<u32> {
         let same = |slot: u32| self.chunks.key_is(slot, &keys.columns, row);
         self.by_key.find(keys.hashes[row], same)
+    }
+
+    /// Whether the row at `slot` has the key of `row`.
+    pub(crate) fn has_key(&self, slot: u32, keys: &Keys, row: usize) -> bool {
+        self.chunks.key_is(slot, &keys.columns, row)
     }
 
     /// The slots whose rows have the key of `row`.

@@ -7,15 +7,14 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use segue_types::StateBlob;
 
 use super::join::From;
 use super::join::pairs::{Pairs, by_itself, joined_schema};
-use super::{Operator, OperatorState, StateSize};
+use super::{Held, Operator, OperatorState};
 use crate::arrangement::{Arrangement, Changes, Keys};
-use crate::blob::{BlobOwner, SealedBlob};
+use crate::blob::BlobOwner;
 use crate::delta::Delta;
-use crate::error::{RestoreError, StepError};
+use crate::error::StepError;
 use crate::spec::{JoinKind, JoinSpec, NullKeys};
 
 #[derive(Debug)]
@@ -24,8 +23,7 @@ pub(crate) struct Lookup {
     spec: JoinSpec,
     joined: SchemaRef,
     schema: SchemaRef,
-    rows: Arrangement,
-    owner: BlobOwner,
+    right: Held,
     errors: u64,
 }
 
@@ -46,9 +44,11 @@ impl Lookup {
             place,
             joined: joined_schema(left, right),
             schema: crate::rows::nullable(schema),
-            rows: Arrangement::new(right, spec.right_key.clone(), Changes::ComeAndGo),
+            right: Held {
+                rows: Arrangement::new(right, spec.right_key.clone(), Changes::ComeAndGo),
+                owner,
+            },
             spec: spec.clone(),
-            owner,
             errors: 0,
         }
     }
@@ -56,9 +56,9 @@ impl Lookup {
     fn update(&mut self, deltas: &[Delta]) -> Result<(), StepError> {
         let Some(delta) = Delta::sum(deltas) else { return Ok(()) };
         let delta = delta.consolidated();
-        let located = self.rows.locate(delta.rows());
-        self.rows.apply(&delta, &located, &self.place)?;
-        self.rows.settle();
+        let located = self.right.rows.locate(delta.rows());
+        self.right.rows.apply(&delta, &located, &self.place)?;
+        self.right.rows.settle();
         Ok(())
     }
 
@@ -67,18 +67,18 @@ impl Lookup {
         let mut found = vec![false; delta.len()];
         let mut pairs = Pairs::new(&keys);
         let meets_null = self.spec.null_keys == NullKeys::MeetNull;
-        while pairs.fill(&keys, &self.rows) {
+        while pairs.fill(&keys, &self.right.rows) {
             if !meets_null {
                 pairs.retain(|row| !keys.has_null(row));
             }
-            let mut joined = pairs.joined(From::Left, delta, &self.rows, &self.joined);
+            let mut joined = pairs.joined(From::Left, delta, &self.right.rows, &self.joined);
             if let Some(residual) = &self.spec.residual {
                 joined = pairs
                     .filter(residual.as_ref(), &joined, &mut self.errors)
                     .map_err(|source| StepError::Compute { place: self.place.clone(), source })?;
             }
             pairs.iter().for_each(|(row, _)| found[row as usize] = true);
-            out.push(Delta::weighted(joined, pairs.weights(delta, &self.rows).into()));
+            out.push(Delta::weighted(joined, pairs.weights(delta, &self.right.rows).into()));
         }
         if self.spec.kind == JoinKind::Left {
             let alone = (0..delta.len() as u32).filter(|row| !found[*row as usize]);
@@ -110,28 +110,6 @@ impl Operator for Lookup {
     }
 
     fn state(&mut self) -> Option<&mut dyn OperatorState> {
-        Some(self)
-    }
-}
-
-impl OperatorState for Lookup {
-    fn seal(&mut self) -> Vec<SealedBlob> {
-        self.rows.seal(&self.owner)
-    }
-
-    fn bases(&mut self) -> Vec<SealedBlob> {
-        self.rows.bases(&self.owner)
-    }
-
-    fn load(&mut self, blobs: &[StateBlob]) -> Result<(), RestoreError> {
-        self.rows.load(&self.owner, blobs)
-    }
-
-    fn contents(&mut self) -> Vec<Delta> {
-        unreachable!("no relation is derived from a temporal join")
-    }
-
-    fn size(&mut self) -> StateSize {
-        StateSize { rows: self.rows.row_count(), bytes: self.rows.bytes() }
+        Some(&mut self.right)
     }
 }

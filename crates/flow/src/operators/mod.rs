@@ -5,6 +5,7 @@
 
 mod constant;
 mod filter;
+mod held;
 mod join;
 mod lookup;
 mod normalise;
@@ -22,14 +23,16 @@ use crate::blob::SealedBlob;
 use crate::delta::Delta;
 use crate::error::{RestoreError, StepError};
 use crate::rows::RelationVersion;
+use crate::workers::{RestRound, Rested};
 
 pub(crate) use constant::Constant;
 pub(crate) use filter::Filter;
+pub(crate) use held::Held;
 pub(crate) use join::{Arrives, Join};
 pub(crate) use lookup::Lookup;
 pub(crate) use normalise::Normalise;
 pub(crate) use project::Project;
-pub(crate) use recompute::{Held, Recompute};
+pub(crate) use recompute::Recompute;
 pub(crate) use stored_rows::StoredRows;
 pub(crate) use time::{
     DropLate, Forget, Forgetting, Least, Settled, Temporal, Untimed, Watermark, Withhold,
@@ -83,6 +86,21 @@ pub(crate) trait Operator: Send {
     /// The time at which the clock will change something, if nothing else does.
     fn due(&self) -> Option<i64> {
         None
+    }
+
+    /// Lets state that is not in use leave memory.
+    fn rest(&mut self, _round: &RestRound) -> Rested {
+        Rested::default()
+    }
+
+    /// Reads back all that has left memory.
+    fn wake(&mut self) -> Result<(), RestoreError> {
+        Ok(())
+    }
+
+    /// How much has left memory.
+    fn resting(&self) -> StateSize {
+        StateSize::default()
     }
 
     /// The state, where there is any.

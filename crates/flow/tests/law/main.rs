@@ -1,6 +1,6 @@
 //! The law of the engine, by properties: after every step the sum of the output deltas, and the relation, are what DataFusion
 //! answers over the sum of the inputs. With duplicates, removals before their additions, NULL, −0.0, NaN, empty steps,
-//! keys that die and return, seals and restores at any step, versions read long after they were taken, and one to
+//! keys that die and return, seals and restores at any step, state that leaves memory and comes back, versions read long after they were taken, and one to
 //! three workers, of whom there are others after each seal.
 
 mod oracle;
@@ -27,10 +27,14 @@ fn steps(removals: bool) -> impl Strategy<Value = Vec<StepPlan>> {
     prop::collection::vec(rows::step_plan(removals), 1..8)
 }
 
-/// One, two, or three that share even the least work.
+/// One, two with a shard for each vnode group, or three that share even the least work.
 fn workers(count: usize) -> Workers {
     let workers = Workers::new(NonZeroUsize::new(count).expect("not zero"), 1 << 20);
-    if count == 3 { workers.with_shared_rows_min(0) } else { workers }
+    match count {
+        2 => workers.spread(),
+        3 => workers.with_shared_rows_min(0),
+        _ => workers,
+    }
 }
 
 /// Another number of workers.
@@ -82,6 +86,11 @@ fn check(
             dataflow = dataflow.resharded(workers(count)).expect("just sealed");
             let resharded = RowCounts::of_batches(dataflow.version().batches());
             prop_assert_eq!(&resharded, &expected, "resharded {}", pipeline.sql);
+        }
+        if step.seals && step.forgets {
+            dataflow.rest(&stored.round());
+            let at_rest = RowCounts::of_batches(dataflow.version().batches());
+            prop_assert_eq!(&at_rest, &expected, "at rest {}", pipeline.sql);
         }
         versions.push((version, expected));
         for (version, expected) in &versions {

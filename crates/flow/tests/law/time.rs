@@ -155,13 +155,16 @@ fn runs(
         }
         if step.seals && step.restores {
             count = others(count);
+            let late = late_rows(&mut dataflow);
             dataflow = Dataflow::new(object, spec.clone(), workers(count));
             dataflow.restore(stored.blobs()).expect("just sealed");
             let restored = RowCounts::of_batches(dataflow.version().batches());
             prop_assert_eq!(&restored, &expected, "restored");
+            prop_assert_eq!(late_rows(&mut dataflow), late, "late rows are counted for good");
         } else if step.seals {
             count = others(count);
             dataflow = dataflow.resharded(workers(count)).expect("just sealed");
+            dataflow.rest(&stored.round());
         }
         let at = mark.map_or(Mark::Unknown, Mark::At);
         prop_assert_eq!(dataflow.watermark(0), Some(at), "a restart moves no watermark");
@@ -172,6 +175,10 @@ fn runs(
     let held = held.iter().find(|stats| place_of(stats.operator) == Some(spec.operators.len() - 1));
     let held_rows = held.expect("the last operator").state_rows as usize;
     Ok(End { taken, mark, held_rows })
+}
+
+fn late_rows(dataflow: &mut Dataflow) -> u64 {
+    dataflow.operators().iter().map(|operator| operator.late_rows).sum()
 }
 
 /// How a run ended: the rows that were taken, the mark, and how many rows the last operator holds.
