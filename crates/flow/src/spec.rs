@@ -103,6 +103,8 @@ pub enum OperatorSpec {
     DropLate { input: Node, watermark: Node, column: usize },
     /// The rows, once the watermark has passed their time in `column`.
     Withhold { input: Node, watermark: Node, column: usize },
+    /// A time every step from the start on, each when the clock has come to it.
+    Ticks { clock: Node, start_us: i64, step_us: i64, schema: SchemaRef },
     /// The rows as they come, of which none is ever taken back.
     Settled { input: Node },
     /// An aggregate of which the key at `window` is a time: state that the watermark has passed goes, results stay.
@@ -399,6 +401,7 @@ impl DataflowSpec {
                 | OperatorSpec::Join { schema, .. }
                 | OperatorSpec::Lookup { schema, .. }
                 | OperatorSpec::Recompute { schema, .. }
+                | OperatorSpec::Ticks { schema, .. }
                 | OperatorSpec::TopN { schema, .. }
                 | OperatorSpec::Watermark { schema, .. }
                 | OperatorSpec::LeastWatermark { schema, .. }
@@ -455,6 +458,7 @@ impl DataflowSpec {
                 | OperatorSpec::Withhold { .. }
                 | OperatorSpec::WindowedAggregate { .. }
                 | OperatorSpec::Temporal { .. }
+                | OperatorSpec::Ticks { .. }
                 | OperatorSpec::TopN { .. } => true,
                 OperatorSpec::Filter { input, .. }
                 | OperatorSpec::Settled { input }
@@ -490,6 +494,7 @@ impl OperatorSpec {
                 vec![*input, *watermark]
             }
             OperatorSpec::Temporal { input, clock, .. } => vec![*input, *clock],
+            OperatorSpec::Ticks { clock, .. } => vec![*clock],
             OperatorSpec::Forgetting { operator, watermark, .. } => {
                 operator.inputs().into_iter().chain([*watermark]).collect()
             }
@@ -542,6 +547,7 @@ impl OperatorSpec {
             OperatorSpec::Settled { .. } => "settled",
             OperatorSpec::Withhold { .. } => "emit on window close",
             OperatorSpec::Temporal { .. } => "temporal filter",
+            OperatorSpec::Ticks { .. } => "ticks",
         }
     }
 }

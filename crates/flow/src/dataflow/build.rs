@@ -12,7 +12,8 @@ use crate::arrangement::{Arrangement, Changes};
 use crate::blob::{BlobOwner, fingerprint};
 use crate::operators::{
     Arrives, Constant, DropLate, Filter, Forget, Forgetting, Held, Join, Least, Lookup, Normalise,
-    Operator, Project, Recompute, Settled, Temporal, TopN, UnionAll, Unnest, Watermark, Withhold,
+    Operator, Project, Recompute, Settled, Temporal, Ticks, TopN, UnionAll, Unnest, Watermark,
+    Withhold,
 };
 use crate::rows::{Identity, Rows, nullable};
 use crate::spec::{DataflowSpec, JoinSpec, Node, OperatorSpec};
@@ -82,6 +83,7 @@ fn exchanges(operator: &OperatorSpec) -> Option<Vec<Exchange>> {
         OperatorSpec::Watermark { .. } | OperatorSpec::LeastWatermark { .. } => None,
         OperatorSpec::UnionAll { .. }
         | OperatorSpec::Constant { .. }
+        | OperatorSpec::Ticks { .. }
         | OperatorSpec::Settled { .. } => None,
         OperatorSpec::Normalise { .. } => unreachable!("it takes changes by key"),
     }
@@ -191,6 +193,9 @@ impl Place {
             }
             OperatorSpec::LeastWatermark { schema, .. } => Box::new(Least::new(schema)),
             OperatorSpec::Settled { .. } => Box::new(Settled::new(self.name())),
+            OperatorSpec::Ticks { start_us, step_us, schema, .. } => {
+                Box::new(Ticks::new(*start_us, *step_us, nullable(schema)))
+            }
             OperatorSpec::DropLate { column, .. } => Box::new(DropLate::new(*column)),
             OperatorSpec::Withhold { input, column, .. } => {
                 let (owner, schema) = owner(input, column);

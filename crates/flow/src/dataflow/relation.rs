@@ -91,6 +91,7 @@ fn path_from_state(spec: &DataflowSpec) -> Option<Vec<usize>> {
             | OperatorSpec::LeastWatermark { .. }
             | OperatorSpec::DropLate { .. }
             | OperatorSpec::Settled { .. }
+            | OperatorSpec::Ticks { .. }
             | OperatorSpec::Withhold { .. }
             | OperatorSpec::WindowedAggregate { .. }
             | OperatorSpec::Forgetting { .. }

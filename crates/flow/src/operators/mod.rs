@@ -35,7 +35,7 @@ pub(crate) use project::Project;
 pub(crate) use recompute::Recompute;
 pub(crate) use stored_rows::StoredRows;
 pub(crate) use time::{
-    DropLate, Forget, Forgetting, Least, Settled, Temporal, Untimed, Watermark, Withhold,
+    DropLate, Forget, Forgetting, Least, Settled, Temporal, Ticks, Untimed, Watermark, Withhold,
     split_late,
 };
 pub(crate) use top_n::TopN;

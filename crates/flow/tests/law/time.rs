@@ -415,6 +415,21 @@ proptest! {
     }
 
     #[test]
+    fn a_time_comes_when_the_clock_has_come_to_it(steps in steps(), count in 1..4_usize) {
+        let field = Field::new("at", TIME, true);
+        let (clock, schema) = (Node::Operator(0), Arc::new(Schema::new(vec![field])));
+        let ticks = OperatorSpec::Ticks { clock, start_us: 2, step_us: 3, schema };
+        let spec = spec(InputKind::AppendOnly, vec![ticks], &[]);
+        runs(&spec, &steps, false, count, |_, now| {
+            let times = (0..).map(|place| 2 + 3 * place);
+            let times = times.take_while(|time| Some(*time) <= now).map(Some);
+            let times: ArrayRef = Arc::new(times.collect::<TimestampMicrosecondArray>());
+            let rows = RecordBatch::try_from_iter_with_nullable([("at", times, true)]);
+            RowCounts::of_batches(std::iter::once(rows.expect("one column")))
+        })?;
+    }
+
+    #[test]
     fn rows_come_in_with_time(steps in steps(), count in 1..4_usize) {
         let (input, clock, column) = (Node::Input(0), Node::Operator(0), 0);
         let operator = OperatorSpec::Temporal { input, clock, column, shown: Shown::From };

@@ -146,6 +146,9 @@ fn time_text(plan: &ViewPlan, operator: &OperatorSpec) -> String {
             format!("{} until the watermark passes {ends}", operator_text(plan, operator))
         }
         OperatorSpec::Settled { .. } => "Settled".to_owned(),
+        OperatorSpec::Ticks { step_us, .. } => {
+            format!("Ticks every {:?}", Duration::from_micros(step_us.unsigned_abs()))
+        }
         OperatorSpec::Watermark { .. } => "Watermark".to_owned(),
         OperatorSpec::LeastWatermark { .. } => "Least watermark".to_owned(),
         OperatorSpec::DropLate { input, column, .. } => {
@@ -190,6 +193,7 @@ fn is_of_watermarks(operator: &OperatorSpec) -> bool {
         OperatorSpec::Watermark { .. }
             | OperatorSpec::LeastWatermark { .. }
             | OperatorSpec::Settled { .. }
+            | OperatorSpec::Ticks { .. }
     )
 }
 

@@ -18,6 +18,7 @@ mod physical;
 mod provider;
 mod refuse;
 mod row;
+mod ticks;
 mod translate;
 
 use std::collections::{BTreeSet, HashSet};

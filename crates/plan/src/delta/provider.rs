@@ -212,6 +212,9 @@ impl ContextProvider for CatalogProvider<'_> {
             let error = UserError::new(SqlState::INVALID_PARAMETER_VALUE, message).with_hint(hint);
             return Err(external(error));
         }
+        if let Some(ticks) = super::ticks::of(&name, &args)? {
+            return Ok(Arc::new(ticks));
+        }
         let Some(function) = BUILT_IN.table_functions().get(&name) else {
             let message = format!("table function {name}() does not exist");
             return Err(external(UserError::new(SqlState::UNDEFINED_FUNCTION, message)));
@@ -272,7 +275,7 @@ impl ContextProvider for CatalogProvider<'_> {
 }
 
 /// The argument of a table function, computed: it takes literals alone.
-fn constant_of(expression: Expr) -> Result<Expr> {
+pub(super) fn constant_of(expression: Expr) -> Result<Expr> {
     let context = SimplifyContext::builder().with_schema(Arc::new(DFSchema::empty())).build();
     ExprSimplifier::new(context).simplify(expression)
 }

@@ -38,6 +38,7 @@ use segue_types::{SqlState, UserError};
 use super::leaf::Leaf;
 use super::physical::{cast_to, column, held_type, physical};
 use super::provider::{CatalogProvider, ReadAs, RelationSource};
+use super::ticks::TickSource;
 use super::{MarkInput, ViewInput, errors, refuse};
 
 use inputs::Inputs;
@@ -182,6 +183,9 @@ impl Translator<'_> {
             scan.filters.is_empty() && scan.fetch.is_none(),
             "no relation takes filters or limits"
         );
+        if let Some(ticks) = scan.source.downcast_ref::<TickSource>() {
+            return Ok(self.ticks(ticks));
+        }
         let source = scan.source.downcast_ref::<RelationSource>();
         let source = source.ok_or_else(|| UserError::internal("a scan of what is no relation"))?;
         if source.read == ReadAs::OfArrival && self.looked_up == 0 {

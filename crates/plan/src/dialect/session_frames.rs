@@ -11,7 +11,7 @@ use std::sync::{Arc, LazyLock};
 
 use arrow::datatypes::{DataType, IntervalMonthDayNano};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, Result, plan_err};
+use datafusion::common::{Column, DataFusionError, Result, plan_err};
 use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::functions_window::expr_fn::lag;
 use datafusion::logical_expr::expr::{WindowFunction, WindowFunctionParams};
@@ -21,6 +21,7 @@ use datafusion::logical_expr::{
     WindowFrameUnits, lit, when,
 };
 use datafusion::scalar::ScalarValue;
+use segue_types::{SqlState, UserError};
 use sqlparser::ast;
 
 const SESSION_GAP: &str = "session_gap";
@@ -104,16 +105,22 @@ fn gap(window: &Window) -> Result<Option<(Of, i64)>> {
     let Some(last) = call.params.order_by.last().filter(is_gap) else { return Ok(None) };
     let Expr::ScalarFunction(gap) = &last.expr else { return Ok(None) };
     let [Expr::Literal(gap, _)] = gap.args.as_slice() else {
-        return plan_err!("the gap of a session frame must be an interval without months");
+        return Err(refused("the gap of a SESSION frame must be an interval without months"));
     };
     let ScalarValue::Int64(Some(gap_us)) = gap.cast_to(&DataType::Int64)? else {
-        return plan_err!("the gap of a session frame must be an interval without months");
+        return Err(refused("the gap of a SESSION frame must be an interval without months"));
     };
     let [order, _] = call.params.order_by.as_slice() else {
-        return plan_err!("a session frame needs ORDER BY one time");
+        return Err(refused("a SESSION frame needs ORDER BY one time"));
     };
     let of = Of { partition: call.params.partition_by.clone(), order: order.clone() };
     Ok(Some((of, gap_us)))
+}
+
+fn refused(message: &str) -> DataFusionError {
+    let error = UserError::new(SqlState::INVALID_PARAMETER_VALUE, message);
+    let error = error.with_hint("Write ORDER BY at SESSION WITH GAP INTERVAL '10 minutes'.");
+    DataFusionError::External(Box::new(error))
 }
 
 fn sessions(window: &Window, of: Of, gap_us: i64) -> Result<LogicalPlan> {
