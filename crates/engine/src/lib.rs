@@ -36,6 +36,7 @@ mod reader;
 mod recover;
 mod relation;
 mod release;
+mod resting;
 mod scan;
 mod source;
 mod status;

@@ -28,6 +28,7 @@ use crate::job::{Jobs, Phase};
 use crate::limits::Gate;
 use crate::memory::MemoryLimits;
 use crate::relation::{Feed, Relation};
+use crate::resting::Resting;
 use crate::source::{SourceRuntime, StageRuntime};
 use crate::world::{Pending, World, not_maintained};
 
@@ -73,6 +74,7 @@ pub(crate) fn restore(
         }),
         workplace: Workplace { runtime: runtime.clone(), inbox: inbox.clone(), gate: Gate::new() },
         memory,
+        resting: Resting::new(store),
         workers,
         open_epoch: durable.next(),
         next_consumer: stored.next_consumer,

@@ -24,6 +24,7 @@ use crate::job::Jobs;
 use crate::memory::MemoryLimits;
 use crate::relation::{self, Inputs, Parallelism, Relation};
 use crate::release::ReleaseWrite;
+use crate::resting::Resting;
 use crate::source::SourceRuntime;
 use crate::status::CheckpointStatus;
 
@@ -46,6 +47,7 @@ pub(crate) struct World {
     pub(crate) jobs: Jobs,
     pub(crate) pending: Pending,
     pub(crate) memory: MemoryLimits,
+    pub(crate) resting: Resting,
     /// How many threads maintain a relation that has no number of its own, once much comes.
     pub(crate) workers: Workers,
     pub(crate) published: Arc<Published>,

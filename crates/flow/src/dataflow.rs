@@ -10,7 +10,9 @@
 
 mod build;
 mod relation;
+mod report;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use arrow::array::RecordBatch;
@@ -21,11 +23,11 @@ use crate::blob::SealedBlob;
 use crate::delta::Delta;
 use crate::error::{RestoreError, StepError};
 use crate::mark::{Mark, Moved};
-use crate::operators::{Operator, OperatorState};
+use crate::operators::{Operator, OperatorState, StateSize};
 use crate::rows::{CHUNK_ROWS, RelationVersion, nullable};
 use crate::spec::{DataflowSpec, InputKind, Node, OperatorSpec};
-use crate::stats::{Clock, OperatorStats};
-use crate::workers::{Normalisers, Workers};
+use crate::stats::Clock;
+use crate::workers::{Normalisers, RestRound, Rested, Workers};
 use relation::Relation;
 
 /// The place of the relation among the operators of its object.
@@ -57,7 +59,7 @@ impl StepInput {
 /// The running dataflow of one object.
 pub struct Dataflow {
     object: ObjectId,
-    spec: DataflowSpec,
+    spec: Arc<DataflowSpec>,
     workers: Workers,
     clock: Clock,
     nodes: Vec<Running>,
@@ -111,12 +113,16 @@ impl Dataflow {
     /// # Panics
     /// If the spec is not one that the planner may make (see [`DataflowSpec`]).
     pub fn new(object: ObjectId, spec: DataflowSpec, workers: Workers) -> Dataflow {
+        Dataflow::started(object, Arc::new(spec), workers)
+    }
+
+    fn started(object: ObjectId, spec: Arc<DataflowSpec>, workers: Workers) -> Dataflow {
         let mut dataflow = Dataflow::unstarted(object, spec, workers);
         dataflow.step(Vec::new()).expect("a step over nothing finds no bad row");
         dataflow
     }
 
-    fn unstarted(object: ObjectId, spec: DataflowSpec, workers: Workers) -> Dataflow {
+    fn unstarted(object: ObjectId, spec: Arc<DataflowSpec>, workers: Workers) -> Dataflow {
         check(&spec);
         let nodes = (0..spec.operators.len()).map(|place| Running {
             node: build::build(object, &spec, place, workers),
@@ -304,14 +310,27 @@ impl Dataflow {
         blobs
     }
 
+    /// Lets state leave memory that nothing has come to for some rounds. Whoever calls this has made durable all that
+    /// was ever sealed. The relation stays, for it is read.
+    pub fn rest(&mut self, round: &RestRound) -> Rested {
+        let mut rested = Rested::default();
+        for (place, running) in self.nodes.iter_mut().enumerate() {
+            if !matches!(self.relation, Relation::OfOperator(own) if own == place) {
+                rested += running.node.rest(round);
+            }
+        }
+        rested
+    }
+
     /// The same dataflow with all that it holds, which must just have been sealed, for another number of workers.
     pub fn resharded(&mut self, workers: Workers) -> Result<Dataflow, RestoreError> {
+        self.nodes.iter_mut().try_for_each(|running| running.node.wake())?;
         let states = self.nodes.iter_mut().filter_map(|running| running.node.state());
         let mut bases = states.flat_map(OperatorState::bases).collect::<Vec<_>>();
         if let Relation::Stored(rows) = &mut self.relation {
             bases.extend(rows.bases());
         }
-        let resharded = Dataflow::new(self.object, self.spec.clone(), workers);
+        let resharded = Dataflow::started(self.object, Arc::clone(&self.spec), workers);
         let mut resharded = resharded.with_clock(self.clock);
         resharded.restore(bases.iter().map(SealedBlob::encode).collect())?;
         for (to, from) in resharded.nodes.iter_mut().zip(&self.nodes) {
@@ -331,7 +350,7 @@ impl Dataflow {
         if blobs.is_empty() {
             return Ok(());
         }
-        *self = Dataflow::unstarted(self.object, self.spec.clone(), self.workers)
+        *self = Dataflow::unstarted(self.object, Arc::clone(&self.spec), self.workers)
             .with_clock(self.clock);
         let mut of_operator = vec![Vec::new(); self.nodes.len()];
         let mut of_relation = Vec::new();
@@ -407,7 +426,8 @@ impl Dataflow {
 
     /// The same dataflow, with nothing in it.
     pub fn emptied(&self) -> Dataflow {
-        Dataflow::new(self.object, self.spec.clone(), self.workers).with_clock(self.clock)
+        let emptied = Dataflow::started(self.object, Arc::clone(&self.spec), self.workers);
+        emptied.with_clock(self.clock)
     }
 
     /// What the relation holds now.
@@ -419,52 +439,6 @@ impl Dataflow {
             }
         };
         version.expect("the relation is somebody's rows")
-    }
-
-    /// What each operator did and holds, the relation last.
-    pub fn operators(&mut self) -> Vec<OperatorStats> {
-        let object = self.object;
-        let each = self.nodes.iter_mut().zip(&self.spec.operators).enumerate();
-        let mut stats = each
-            .map(|(place, (running, spec))| {
-                let state = running.node.state();
-                let (size, published) = state
-                    .map_or_else(Default::default, |state| (state.size(), state.rows_published()));
-                OperatorStats {
-                    operator: operator_id(object, place as u64),
-                    name: spec.name(),
-                    rows_in: running.rows_in,
-                    rows_out: running.rows_out + published,
-                    busy: running.busy,
-                    workers: build::shards(spec, self.workers),
-                    state_rows: size.rows as u64,
-                    state_bytes: size.bytes as u64,
-                    expression_errors: running.expression_errors(),
-                    late_rows: running.late_rows(),
-                }
-            })
-            .collect::<Vec<_>>();
-        let size = match &mut self.relation {
-            Relation::Stored(rows) | Relation::Derived { rows, .. } => Some(rows.size()),
-            Relation::OfOperator(place) => {
-                self.nodes[*place].node.state().and_then(OperatorState::relation_size)
-            }
-        };
-        if let Some(size) = size {
-            stats.push(OperatorStats {
-                operator: operator_id(object, RELATION),
-                name: "materialize",
-                rows_in: stats.last().map_or(size.rows as u64, |last| last.rows_out),
-                rows_out: 0,
-                busy: self.applying,
-                workers: self.workers.count(),
-                state_rows: size.rows as u64,
-                state_bytes: size.bytes as u64,
-                expression_errors: 0,
-                late_rows: 0,
-            });
-        }
-        stats
     }
 }
 
@@ -487,6 +461,27 @@ impl NodeKind {
         match self {
             NodeKind::Deltas(operator) => operator.state(),
             NodeKind::Changes(normalise) => Some(normalise.as_mut()),
+        }
+    }
+
+    fn rest(&mut self, round: &RestRound) -> Rested {
+        match self {
+            NodeKind::Deltas(operator) => operator.rest(round),
+            NodeKind::Changes(normalise) => normalise.rest(round),
+        }
+    }
+
+    fn wake(&mut self) -> Result<(), RestoreError> {
+        match self {
+            NodeKind::Deltas(operator) => operator.wake(),
+            NodeKind::Changes(normalise) => normalise.wake(),
+        }
+    }
+
+    fn resting(&self) -> StateSize {
+        match self {
+            NodeKind::Deltas(operator) => operator.resting(),
+            NodeKind::Changes(normalise) => normalise.resting(),
         }
     }
 

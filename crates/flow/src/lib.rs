@@ -44,4 +44,4 @@ pub use spec::{
     Resolution, RowNumbers, Shown, SortColumn, TopNSpec,
 };
 pub use stats::{Clock, OperatorStats};
-pub use workers::Workers;
+pub use workers::{RestRound, Rested, StateSource, Workers};

@@ -6,7 +6,7 @@ use arrow::datatypes::SchemaRef;
 use segue_types::ObjectId;
 
 use super::relation::{aggregate_with_rows, normaliser_with_rows};
-use super::{NodeKind, part_id};
+use super::{MAX_PARTS, NodeKind, part_id};
 use crate::aggregate::{Aggregate, Windowed};
 use crate::arrangement::{Arrangement, Changes};
 use crate::blob::{BlobOwner, fingerprint};
@@ -16,36 +16,40 @@ use crate::operators::{
 };
 use crate::rows::{Identity, Rows, nullable};
 use crate::spec::{DataflowSpec, JoinSpec, Node, OperatorSpec};
-use crate::workers::{Exchange, Normalisers, Shards, Workers};
+use crate::workers::{Exchange, Home, Normalisers, Shards, Workers};
 
 /// One operator under construction.
-struct Place<'a> {
+#[derive(Clone)]
+struct Place {
     object: ObjectId,
-    spec: &'a DataflowSpec,
+    spec: Arc<DataflowSpec>,
     place: usize,
 }
 
-/// The operator at `place`, in as many shards as there are workers if its work can be shared.
+/// The operator at `place`, in shards if its work can be shared, or if it holds what may leave memory.
 pub(super) fn build(
     object: ObjectId,
-    spec: &DataflowSpec,
+    spec: &Arc<DataflowSpec>,
     place: usize,
     workers: Workers,
 ) -> NodeKind {
-    let at = Place { object, spec, place };
+    let at = Place { object, spec: Arc::clone(spec), place };
     if let OperatorSpec::Normalise { key, .. } = &spec.operators[place] {
-        return NodeKind::Changes(Box::new(Normalisers::new(workers, key, || at.normalise())));
+        let home = at.home(Place::normalise);
+        return NodeKind::Changes(Box::new(Normalisers::new(workers, key, &home)));
     }
+    let mut operator = at.operator();
+    let is_sharded = workers.shards() > 1 || operator.state().is_some();
     NodeKind::Deltas(match exchanges(&spec.operators[place]) {
-        Some(exchanges) if workers.count() > 1 => {
-            Box::new(Shards::new(workers, exchanges, || at.operator()))
+        Some(exchanges) if is_sharded => {
+            Box::new(Shards::new(workers, exchanges, &at.home(Place::operator)))
         }
-        _ => at.operator(),
+        _ => operator,
     })
 }
 
-/// How many shards an operator has.
-pub(super) fn shards(operator: &OperatorSpec, workers: Workers) -> usize {
+/// How many threads share the work of an operator.
+pub(super) fn workers_of(operator: &OperatorSpec, workers: Workers) -> usize {
     let is_shared =
         matches!(operator, OperatorSpec::Normalise { .. }) || exchanges(operator).is_some();
     if is_shared { workers.count() } else { 1 }
@@ -78,7 +82,13 @@ fn exchanges(operator: &OperatorSpec) -> Option<Vec<Exchange>> {
     }
 }
 
-impl Place<'_> {
+impl Place {
+    fn home<T>(&self, make: impl Fn(&Place) -> T + Send + Sync + 'static) -> Arc<Home<T>> {
+        let place = self.clone();
+        let parts = (0..MAX_PARTS).map(|part| part_id(self.object, self.place as u64, part));
+        Arc::new(Home { make: Box::new(move || make(&place)), parts: parts.collect() })
+    }
+
     fn kind(&self) -> &OperatorSpec {
         &self.spec.operators[self.place]
     }
@@ -99,7 +109,7 @@ impl Place<'_> {
         let OperatorSpec::Normalise { input, key, conflict } = self.kind() else {
             unreachable!("asked for a normaliser alone")
         };
-        let own = normaliser_with_rows(self.spec) == Some(self.place);
+        let own = normaliser_with_rows(&self.spec) == Some(self.place);
         let schema = if own { &self.spec.schema } else { &self.spec.inputs[*input].schema };
         let rows = Rows::new(schema, Identity::Key(key.clone()));
         let owner = self.owner(0, schema, &rows.layout());
@@ -190,7 +200,7 @@ impl Place<'_> {
             schema,
             append_only,
         );
-        if aggregate_with_rows(self.spec) == Some(self.place) {
+        if aggregate_with_rows(&self.spec) == Some(self.place) {
             aggregate.hold_relation(&self.spec.schema);
         }
         aggregate

@@ -22,6 +22,7 @@ use crate::blob::SealedBlob;
 use crate::delta::Delta;
 use crate::error::{RestoreError, StepError};
 use crate::rows::RelationVersion;
+use crate::workers::{RestRound, Rested};
 
 pub(crate) use constant::Constant;
 pub(crate) use filter::Filter;
@@ -75,6 +76,21 @@ pub(crate) trait Operator: Send {
     /// The time at which the clock will change something, if nothing else does.
     fn due(&self) -> Option<i64> {
         None
+    }
+
+    /// Lets state that is not in use leave memory.
+    fn rest(&mut self, _round: &RestRound) -> Rested {
+        Rested::default()
+    }
+
+    /// Reads back all that has left memory.
+    fn wake(&mut self) -> Result<(), RestoreError> {
+        Ok(())
+    }
+
+    /// How much has left memory.
+    fn resting(&self) -> StateSize {
+        StateSize::default()
     }
 
     /// The state, where there is any.

@@ -156,6 +156,7 @@ fn runs(
         } else if step.seals {
             count = others(count);
             dataflow = dataflow.resharded(workers(count)).expect("just sealed");
+            dataflow.rest(&stored.round());
         }
         let at = mark.map_or(Mark::Unknown, Mark::At);
         prop_assert_eq!(dataflow.watermark(0), Some(at), "a restart moves no watermark");

@@ -7,6 +7,7 @@ mod rows;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -20,11 +21,13 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::parser::Statement as DataFusionStatement;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
-use segue_flow::{BlobKind, Dataflow, Delta, SealedBlob, StateBlob, Workers};
+use segue_flow::{
+    BlobKind, Dataflow, Delta, RestRound, SealedBlob, StateBlob, StateSource, Workers,
+};
 use segue_plan::delta::{ViewPlan, plan_view};
 use segue_plan::dialect::{Casts, Operators, Shapes};
 use segue_sql::Statement;
-use segue_types::ObjectId;
+use segue_types::{ObjectId, OperatorId};
 
 use queries::{DIALECT, QUERIES};
 use rows::{Step, TABLES, Tables};
@@ -122,7 +125,7 @@ fn held(dataflow: &mut Dataflow) -> BTreeMap<String, i64> {
 }
 
 /// A store of state blobs: per (operator, group) a base and the deltas since.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Stored(BTreeMap<(u64, u8), Vec<StateBlob>>);
 
 impl Stored {
@@ -134,6 +137,22 @@ impl Stored {
             }
             stored.push(blob);
         }
+    }
+
+    /// A round that lets all go that is clean, however little.
+    fn round(&self) -> RestRound {
+        RestRound { source: Arc::new(self.clone()), patience_rounds: 1, bytes_min: 0 }
+    }
+}
+
+impl StateSource for Stored {
+    fn blobs(
+        &self,
+        operator: OperatorId,
+        groups: Range<u8>,
+    ) -> std::result::Result<Vec<StateBlob>, String> {
+        let range = (operator.0, groups.start)..(operator.0, groups.end);
+        Ok(self.0.range(range).flat_map(|(_, blobs)| blobs).cloned().collect())
     }
 }
 
@@ -170,6 +189,7 @@ fn check(
             let blobs = stored.0.values().flatten().cloned().collect();
             dataflow.restore(blobs).expect("just sealed");
             prop_assert_eq!(&held(&mut dataflow), &expected, "restored {}", sql);
+            dataflow.rest(&stored.round());
         }
     }
     Ok(())

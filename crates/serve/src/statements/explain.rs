@@ -143,6 +143,9 @@ fn measured(operator: &OperatorStatus) -> String {
         let (rows, bytes) = (operator.state_rows, operator.state_bytes);
         said += &format!(", held {rows} in {bytes} bytes");
     }
+    if operator.resting_bytes > 0 {
+        said += &format!(", {} bytes at rest on disk", operator.resting_bytes);
+    }
     said += &format!(", busy {:.3} ms", operator.busy.as_secs_f64() * 1000.0);
     if operator.workers > 1 {
         said += &format!(", workers {}", operator.workers);
