@@ -8,7 +8,9 @@ use std::fmt;
 use std::num::NonZeroU32;
 
 use arrow_schema::SchemaRef;
-use segue_types::{Boundedness, ConsumerId, Continuity, ObjectId, RowSemantics};
+use segue_types::{
+    Boundedness, ConsumerId, Continuity, ObjectId, Position, RowSemantics, SplitId, StageIndex,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::OID_FIRST;
@@ -38,6 +40,25 @@ pub struct Object {
     /// Why it is [`ObjectState::Failed`].
     #[serde(default)]
     pub failure: Option<String>,
+    /// What its readings had to pass over.
+    #[serde(default)]
+    pub gaps: Vec<ObjectGap>,
+}
+
+/// What a reading on behalf of an object passed over in one split because it was gone. Several gaps of a split are one
+/// record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ObjectGap {
+    pub source: ObjectId,
+    pub stage: StageIndex,
+    pub split: SplitId,
+    pub count: u32,
+    /// How many records at most, where positions tell.
+    pub records: Option<u64>,
+    /// Where the first gap began.
+    pub from: Position,
+    /// Where the last one ended, exclusive.
+    pub to: Position,
 }
 
 /// What `ALTER … SET`, PAUSE and RESUME have set.

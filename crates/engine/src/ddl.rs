@@ -142,6 +142,8 @@ async fn run_job(
         tokio::spawn(in_background(engine.clone(), id, work));
         return Ok(());
     }
+    let listener = context.notices.clone();
+    engine.inbox().run(move |world| world.jobs.listen(id, listener));
     let mut work = Box::pin(finished(engine, id, work));
     let mut ticks = tokio::time::interval(PROGRESS_INTERVAL);
     ticks.tick().await;

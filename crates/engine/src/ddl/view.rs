@@ -49,6 +49,7 @@ pub(super) async fn create_view(
         settings: Settings::default(),
         created_unix_ms: super::now_unix_ms(),
         failure: None,
+        gaps: Vec::new(),
     };
     super::install(engine, move |world| world.put_object(object)).await
 }
@@ -201,6 +202,7 @@ fn object(
         settings: Settings::default(),
         created_unix_ms: super::now_unix_ms(),
         failure: None,
+        gaps: Vec::new(),
     }
 }
 

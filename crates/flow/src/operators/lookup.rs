@@ -101,9 +101,9 @@ impl Lookup {
     fn look_up(&mut self, delta: &Delta, out: &mut Vec<Delta>) -> Result<(), StepError> {
         let keys = Keys::of(delta.rows(), &self.spec.left_key);
         let mut found = vec![false; delta.len()];
-        let mut pairs = Pairs::new(&keys);
+        let mut pairs = Pairs::new(&keys, &self.rows);
         let meets_null = self.spec.null_keys == NullKeys::MeetNull;
-        while pairs.fill(&keys, &self.rows) {
+        while pairs.fill(&self.rows) {
             if !meets_null {
                 pairs.retain(|row| !keys.has_null(row));
             }
