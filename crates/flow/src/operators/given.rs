@@ -45,7 +45,7 @@ impl Given {
     /// For each row the slots of `held` that begin with its columns.
     fn slots_of(&self, held: &Arrangement, rows: &RecordBatch) -> Vec<Vec<u32>> {
         let keys = Keys::of(rows, held.key());
-        let candidates = (0..rows.num_rows()).map(|row| held.matches(&keys, row).collect());
+        let candidates = held.heads(&keys).into_iter().map(|head| held.chain(head).collect());
         let mut slots: Vec<Vec<u32>> = candidates.collect();
         let all = (0..self.width).collect::<Vec<_>>();
         let kept = Column::of(&held.gather(&slots.concat()), &all);

@@ -12,7 +12,7 @@ use segue_types::StateBlob;
 
 use super::join::From;
 use super::join::pairs::{Pairs, by_itself, joined_schema};
-use super::{Given, Operator, OperatorState, StateSize};
+use super::{Given, Held, Operator, OperatorState, StateSize};
 use crate::arrangement::{Arrangement, Changes, Keys};
 use crate::blob::{BlobOwner, SealedBlob};
 use crate::delta::Delta;
@@ -25,8 +25,7 @@ pub(crate) struct Lookup {
     spec: JoinSpec,
     joined: SchemaRef,
     schema: SchemaRef,
-    rows: Arrangement,
-    owner: BlobOwner,
+    right: Held,
     /// `None` where the arriving rows stay.
     given: Option<Given>,
     errors: u64,
@@ -49,9 +48,11 @@ impl Lookup {
             place,
             joined: joined_schema(left, right),
             schema: crate::rows::nullable(schema),
-            rows: Arrangement::new(right, spec.right_key.clone(), Changes::ComeAndGo),
+            right: Held {
+                rows: Arrangement::new(right, spec.right_key.clone(), Changes::ComeAndGo),
+                owner,
+            },
             spec: spec.clone(),
-            owner,
             given: None,
             errors: 0,
         }
@@ -92,29 +93,29 @@ impl Lookup {
     fn update(&mut self, deltas: &[Delta]) -> Result<(), StepError> {
         let Some(delta) = Delta::sum(deltas) else { return Ok(()) };
         let delta = delta.consolidated();
-        let located = self.rows.locate(delta.rows());
-        self.rows.apply(&delta, &located, &self.place)?;
-        self.rows.settle();
+        let located = self.right.rows.locate(delta.rows());
+        self.right.rows.apply(&delta, &located, &self.place)?;
+        self.right.rows.settle();
         Ok(())
     }
 
     fn look_up(&mut self, delta: &Delta, out: &mut Vec<Delta>) -> Result<(), StepError> {
         let keys = Keys::of(delta.rows(), &self.spec.left_key);
         let mut found = vec![false; delta.len()];
-        let mut pairs = Pairs::new(&keys, &self.rows);
+        let mut pairs = Pairs::new(&keys, &self.right.rows);
         let meets_null = self.spec.null_keys == NullKeys::MeetNull;
-        while pairs.fill(&self.rows) {
+        while pairs.fill(&self.right.rows) {
             if !meets_null {
                 pairs.retain(|row| !keys.has_null(row));
             }
-            let mut joined = pairs.joined(From::Left, delta, &self.rows, &self.joined);
+            let mut joined = pairs.joined(From::Left, delta, &self.right.rows, &self.joined);
             if let Some(residual) = &self.spec.residual {
                 joined = pairs
                     .filter(residual.as_ref(), &joined, &mut self.errors)
                     .map_err(|source| StepError::Compute { place: self.place.clone(), source })?;
             }
             pairs.iter().for_each(|(row, _)| found[row as usize] = true);
-            out.push(Delta::weighted(joined, pairs.weights(delta, &self.rows).into()));
+            out.push(Delta::weighted(joined, pairs.weights(delta, &self.right.rows).into()));
         }
         if self.spec.kind == JoinKind::Left {
             let alone = (0..delta.len() as u32).filter(|row| !found[*row as usize]);
@@ -149,21 +150,21 @@ impl Operator for Lookup {
 
 impl OperatorState for Lookup {
     fn seal(&mut self) -> Vec<SealedBlob> {
-        let mut blobs = self.rows.seal(&self.owner);
+        let mut blobs = self.right.seal();
         blobs.extend(self.given.iter_mut().flat_map(Given::seal));
         blobs
     }
 
     fn bases(&mut self) -> Vec<SealedBlob> {
         let given = self.given.iter().flat_map(Given::bases);
-        self.rows.bases(&self.owner).into_iter().chain(given).collect()
+        self.right.bases().into_iter().chain(given).collect()
     }
 
     fn load(&mut self, blobs: &[StateBlob]) -> Result<(), RestoreError> {
-        let Some(given) = &mut self.given else { return self.rows.load(&self.owner, blobs) };
+        let Some(given) = &mut self.given else { return self.right.load(blobs) };
         given.load(blobs)?;
-        let own = blobs.iter().filter(|blob| blob.operator == self.owner.operator);
-        self.rows.load(&self.owner, &own.cloned().collect::<Vec<_>>())
+        let own = blobs.iter().filter(|blob| blob.operator == self.right.owner.operator);
+        self.right.load(&own.cloned().collect::<Vec<_>>())
     }
 
     fn contents(&mut self) -> Vec<Delta> {
@@ -171,7 +172,7 @@ impl OperatorState for Lookup {
     }
 
     fn size(&mut self) -> StateSize {
-        let own = StateSize { rows: self.rows.row_count(), bytes: self.rows.bytes() };
+        let own = self.right.size();
         self.given.iter().map(Given::size).chain([own]).sum()
     }
 }

@@ -14,12 +14,12 @@ mod fragment;
 mod functions;
 mod leaf;
 mod names;
-mod one_row;
 mod optimize;
 mod physical;
 mod provider;
 mod refuse;
 mod row;
+mod ticks;
 mod translate;
 
 use std::collections::{BTreeSet, HashSet};
@@ -36,6 +36,7 @@ use sqlparser::ast::{Distinct, Query, SetExpr, Statement};
 
 pub use explain::{Place, explain, explain_with};
 pub use functions::sum_of_reals;
+pub(crate) use physical::held_type;
 pub(crate) use row::row_expression;
 
 use provider::CatalogProvider;
@@ -153,7 +154,7 @@ pub fn describe_query(catalog: &Catalog, query: &Query) -> Result<QueryShape, Us
     let plan = optimize::analyze(plan).map_err(|error| errors::user_error(&error, None))?;
     let typed = plan.schema().fields().iter().zip(plan_schema.fields());
     let fields = typed.map(|(typed, named)| {
-        let data_type = physical::held_type(typed.data_type());
+        let data_type = held_type(typed.data_type());
         named.as_ref().clone().with_data_type(data_type).with_nullable(true)
     });
     let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));

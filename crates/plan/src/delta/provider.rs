@@ -219,13 +219,24 @@ impl ContextProvider for CatalogProvider<'_> {
         args: Vec<Expr>,
     ) -> Result<Arc<dyn TableSource>> {
         let name = name.to_lowercase();
-        if matches!(name.as_str(), "tumble" | "hop" | "session") {
+        if matches!(name.as_str(), "tumble" | "hop" | "session" | "gap_fill") {
             let message = format!("{name}() cannot be called with these arguments");
-            let hint = "tumble(relation, time column, size [, offset]), hop(relation, time column, step, size \
-                        [, offset]) and session(relation, time column, gap [, column, …]) take intervals without \
-                        months; a hop's size is a multiple of its step.";
+            let hint = match name.as_str() {
+                "gap_fill" => {
+                    "gap_fill(relation, time column, step [, interpolate(column) | locf(column) | keepnull(column) \
+                     | partition_by(column, …), …]) takes an interval without months."
+                }
+                _ => {
+                    "tumble(relation, time column, size [, offset]), hop(relation, time column, step, size \
+                     [, offset]) and session(relation, time column, gap [, column, …]) take intervals without \
+                     months; a hop's size is a multiple of its step."
+                }
+            };
             let error = UserError::new(SqlState::INVALID_PARAMETER_VALUE, message).with_hint(hint);
             return Err(external(error));
+        }
+        if let Some(ticks) = super::ticks::of(&name, &args)? {
+            return Ok(Arc::new(ticks));
         }
         let Some(function) = BUILT_IN.table_functions().get(&name) else {
             let message = format!("table function {name}() does not exist");
@@ -287,7 +298,7 @@ impl ContextProvider for CatalogProvider<'_> {
 }
 
 /// The argument of a table function, computed: it takes literals alone.
-fn constant_of(expression: Expr) -> Result<Expr> {
+pub(super) fn constant_of(expression: Expr) -> Result<Expr> {
     let context = SimplifyContext::builder().with_schema(Arc::new(DFSchema::empty())).build();
     ExprSimplifier::new(context).simplify(expression)
 }

@@ -7,8 +7,10 @@
 
 mod aggregate;
 mod clock;
+mod closing;
 mod constant;
 mod distinct;
+mod ends;
 mod grouping;
 mod inputs;
 mod join;
@@ -39,6 +41,7 @@ use super::changes::Changelog;
 use super::leaf::Leaf;
 use super::physical::{cast_to, column, held_type, physical};
 use super::provider::{CatalogProvider, ReadAs, RelationSource};
+use super::ticks::TickSource;
 use super::{MarkInput, ViewInput, errors, refuse};
 
 use inputs::Inputs;
@@ -74,6 +77,8 @@ struct Translator<'a> {
     times: HashMap<Node, Times>,
     /// What delivers the time, if something asked for it.
     clock: Option<Node>,
+    /// When rows are shown.
+    emission: Emission,
 }
 
 /// The dataflow of `plan`, its relation named as `named`.
@@ -83,7 +88,7 @@ pub(super) fn translate(
     provider: &CatalogProvider<'_>,
     emission: Emission,
 ) -> Result<Translated, UserError> {
-    let mut translator = Translator::new(plan, provider)?;
+    let mut translator = Translator::new(plan, provider, emission)?;
     let output = match translator.node(plan) {
         Ok(output) => output,
         Err(error)
@@ -92,13 +97,13 @@ pub(super) fn translate(
                 && !super::clock::is_in_plan(plan) =>
         {
             // What has no operators may still have a batch plan.
-            translator = Translator::new(plan, provider)?;
+            translator = Translator::new(plan, provider, emission)?;
             translator.whole(plan).map_err(|_| error)?
         }
         Err(error) => return Err(error),
     };
     let output = translator.root(output, named);
-    let output = translator.emitted(output, emission)?;
+    let output = translator.emitted(output)?;
     let Translator { inputs, mut spec, notices, mut times, .. } = translator;
     spec.watermarks = times.remove(&output.node).unwrap_or_default();
     let types = spec.schema_of(output.node);
@@ -121,6 +126,7 @@ impl<'a> Translator<'a> {
     fn new(
         plan: &LogicalPlan,
         provider: &'a CatalogProvider<'_>,
+        emission: Emission,
     ) -> Result<Translator<'a>, UserError> {
         let (mut inputs, spec) = Inputs::collect(plan, provider)?;
         let times = inputs.take_times();
@@ -133,6 +139,7 @@ impl<'a> Translator<'a> {
             given: Vec::new(),
             times,
             clock: None,
+            emission,
         })
     }
 }
@@ -182,6 +189,9 @@ impl Translator<'_> {
             scan.filters.is_empty() && scan.fetch.is_none(),
             "no relation takes filters or limits"
         );
+        if let Some(ticks) = scan.source.downcast_ref::<TickSource>() {
+            return Ok(self.ticks(ticks));
+        }
         let source = scan.source.downcast_ref::<RelationSource>();
         let source = source.ok_or_else(|| UserError::internal("a scan of what is no relation"))?;
         if source.read == ReadAs::OfArrival && self.looked_up == 0 {

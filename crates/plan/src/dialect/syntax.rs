@@ -12,7 +12,9 @@ use sqlparser::ast::{
 /// Rewrites all expressions and table functions of a statement or query.
 pub fn rewrite<T: VisitMut>(tree: &mut T) {
     super::merged::rewrite(tree);
+    super::session_frames::measure(tree);
     super::windows::rewrite(tree);
+    super::asof::rewrite(tree);
     super::sets::rewrite(tree);
     let _: ControlFlow<()> = visit_expressions_mut(tree, |expr| {
         expression(expr);

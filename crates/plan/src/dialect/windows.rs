@@ -1,4 +1,4 @@
-//! TUMBLE, HOP and SESSION in FROM: subqueries that give each row its windows.
+//! TUMBLE, HOP, SESSION and GAP_FILL in FROM: subqueries that give each row its windows, or fill the gaps between them.
 //!
 //! `TUMBLE(t, at, size [, offset])` is `t` with the columns window_start and window_end;
 //! `HOP(t, at, step, size [, offset])` has a row for each window that holds the row. Windows begin at multiples of
@@ -12,7 +12,7 @@ use sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, Ident, TableAlias, TableFactor, Value, VisitMut, VisitorMut,
 };
 
-use super::sessions;
+use super::{gap_fill, sessions};
 
 /// More windows than these for one row are a mistake.
 const MAX_WINDOWS: i64 = 1000;
@@ -51,6 +51,11 @@ fn windowed(factor: &TableFactor) -> Option<TableFactor> {
         let gap = micros(arguments.get(2)?)?;
         let by = arguments.get(3..).unwrap_or_default();
         return sessions::query(&base.text, arguments.get(1)?, gap, by).map(derived);
+    }
+    if name.to_string().eq_ignore_ascii_case("gap_fill") {
+        let step = micros(arguments.get(2)?)?;
+        let more = arguments.get(3..).unwrap_or_default();
+        return gap_fill::query(&base.text, arguments.get(1)?, step, more).map(derived);
     }
     let at = arguments.get(1)?.to_string();
     let text = match name.to_string().to_lowercase().as_str() {
