@@ -12,6 +12,7 @@ mod calls;
 mod cast;
 mod concat;
 mod datetime;
+mod extremes;
 mod format;
 mod gathered;
 mod general;
@@ -28,6 +29,7 @@ mod parse;
 mod patterns;
 mod quantified;
 mod regexp;
+mod regexp_replace;
 mod sessions;
 mod sets;
 mod simple;
@@ -40,6 +42,7 @@ mod windows;
 
 pub(crate) use windows::signed_micros as fixed_micros;
 mod zone;
+mod zoned;
 
 use std::sync::Arc;
 
