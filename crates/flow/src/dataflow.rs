@@ -9,6 +9,7 @@
 //! a plain GROUP BY its aggregate's.
 
 mod build;
+mod late;
 mod relation;
 mod report;
 
@@ -28,6 +29,7 @@ use crate::rows::{CHUNK_ROWS, RelationVersion, nullable};
 use crate::spec::{DataflowSpec, InputKind, Node, OperatorSpec};
 use crate::stats::Clock;
 use crate::workers::{Normalisers, RestRound, Rested, Workers};
+use late::{LATE, LateCounts};
 use relation::Relation;
 
 /// The place of the relation among the operators of its object.
@@ -64,6 +66,7 @@ pub struct Dataflow {
     clock: Clock,
     nodes: Vec<Running>,
     relation: Relation,
+    late: LateCounts,
     /// How long the relation took what the operators put out.
     applying: Duration,
     /// Relation's schema without NOT NULL.
@@ -81,6 +84,8 @@ struct Running {
     former_errors: u64,
     /// Rows that were late before that.
     former_late: u64,
+    /// Rows for which a subquery had several before that.
+    former_several: i64,
 }
 
 enum NodeKind {
@@ -131,11 +136,13 @@ impl Dataflow {
             busy: Duration::ZERO,
             former_errors: 0,
             former_late: 0,
+            former_several: 0,
         });
         Dataflow {
             object,
             nodes: nodes.collect(),
             relation: Relation::build(object, &spec, workers),
+            late: LateCounts::new(object, spec.operators.len()),
             applying: Duration::ZERO,
             schema: nullable(&spec.schema),
             marks: vec![Mark::Unknown; spec.watermarks.len()],
@@ -307,6 +314,7 @@ impl Dataflow {
         if let Relation::Stored(rows) = &mut self.relation {
             blobs.extend(rows.seal());
         }
+        blobs.extend(self.late.seal(self.nodes.iter().map(Running::late_rows)));
         blobs
     }
 
@@ -330,6 +338,7 @@ impl Dataflow {
         if let Relation::Stored(rows) = &mut self.relation {
             bases.extend(rows.bases());
         }
+        bases.extend(self.late.bases());
         let resharded = Dataflow::started(self.object, Arc::clone(&self.spec), workers);
         let mut resharded = resharded.with_clock(self.clock);
         resharded.restore(bases.iter().map(SealedBlob::encode).collect())?;
@@ -339,6 +348,7 @@ impl Dataflow {
             to.busy = from.busy;
             to.former_errors = from.expression_errors();
             to.former_late = from.late_rows();
+            to.former_several = from.several_rows();
         }
         resharded.applying = self.applying;
         Ok(resharded)
@@ -353,11 +363,14 @@ impl Dataflow {
         *self = Dataflow::unstarted(self.object, Arc::clone(&self.spec), self.workers)
             .with_clock(self.clock);
         let mut of_operator = vec![Vec::new(); self.nodes.len()];
-        let mut of_relation = Vec::new();
+        let (mut of_relation, mut late) = (Vec::new(), Vec::new());
         for blob in blobs {
             let place = blob.operator.0.checked_sub(operator_id(self.object, 0).0);
-            match place.map(|place| if place == RELATION { place } else { place & PLACES }) {
+            let of_operator_itself = |place| !matches!(place, RELATION | LATE);
+            match place.map(|place| if of_operator_itself(place) { place & PLACES } else { place })
+            {
                 Some(RELATION) => of_relation.push(blob),
+                Some(LATE) => late.push(blob),
                 Some(place) if place < self.nodes.len() as u64 => {
                     of_operator[place as usize].push(blob)
                 }
@@ -370,6 +383,9 @@ impl Dataflow {
                 (None, []) => {}
                 (None, [first, ..]) => return Err(foreign(first, "the operator has no state")),
             }
+        }
+        for (running, late) in self.nodes.iter_mut().zip(self.late.load(&late)?) {
+            running.former_late = *late;
         }
         self.restore_relation(&of_relation)?;
         if !self.marks.is_empty() {
@@ -424,6 +440,12 @@ impl Dataflow {
         Ok(deltas)
     }
 
+    /// Whether a subquery that stands for one value has several rows now, for some row that needs it. Of a dataflow
+    /// that was restored it is not known.
+    pub fn has_several_rows(&self) -> bool {
+        self.nodes.iter().any(|running| running.several_rows() > 0)
+    }
+
     /// The same dataflow, with nothing in it.
     pub fn emptied(&self) -> Dataflow {
         let emptied = Dataflow::started(self.object, Arc::clone(&self.spec), self.workers);
@@ -449,6 +471,14 @@ impl Running {
             NodeKind::Changes(_) => 0,
         };
         self.former_errors + since
+    }
+
+    fn several_rows(&self) -> i64 {
+        let since = match &self.node {
+            NodeKind::Deltas(operator) => operator.several_rows(),
+            NodeKind::Changes(_) => 0,
+        };
+        self.former_several + since
     }
 
     fn late_rows(&self) -> u64 {

@@ -6,14 +6,18 @@
 //! Invariant: a text becomes a value in one way only, that of `segue_formats`, whether it is inserted, copied, cast
 //! or compared.
 
+mod asof;
 mod bits;
 mod bytes;
 mod calls;
 mod cast;
 mod concat;
+pub(crate) mod correlated;
 mod datetime;
 mod extremes;
 mod format;
+mod frames;
+mod gap_fill;
 mod gathered;
 mod general;
 mod interval_format;
@@ -23,6 +27,7 @@ mod joined;
 mod jsonb;
 mod lateral;
 mod math;
+mod merged;
 mod names;
 mod operators;
 mod parse;
@@ -30,6 +35,7 @@ mod patterns;
 mod quantified;
 mod regexp;
 mod regexp_replace;
+pub(crate) mod session_frames;
 mod sessions;
 mod sets;
 mod simple;
@@ -74,6 +80,7 @@ pub fn functions() -> Vec<Arc<ScalarUDF>> {
         Arc::new(cast::function(SqlType::Uuid)),
         Arc::new(cast::function(SqlType::Jsonb)),
         Arc::new(format::function()),
+        Arc::new(session_frames::function()),
         Arc::new(zone::function()),
         Arc::new(parse::function()),
         Arc::new(signum().as_ref().clone().with_aliases(["sign"])),
@@ -89,7 +96,8 @@ pub struct Shapes;
 impl Shapes {
     /// The plan in a form that DataFusion can answer.
     pub fn rewrite(plan: LogicalPlan) -> Result<LogicalPlan> {
-        subqueries::rewrite(lateral::rewrite(plan)?)
+        let plan = session_frames::rewrite(plan)?;
+        correlated::rewrite(subqueries::rewrite(lateral::rewrite(plan)?)?)
     }
 }
 

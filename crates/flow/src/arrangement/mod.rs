@@ -8,14 +8,15 @@
 mod chunks;
 mod stored;
 
-use arrow::array::{RecordBatch, UInt32Array};
-use arrow::compute::take_record_batch;
-use arrow::datatypes::SchemaRef;
+use arrow::array::{AsArray, BooleanArray, RecordBatch, UInt32Array};
+use arrow::compute::{filter, take_record_batch};
+use arrow::datatypes::{Int64Type, SchemaRef};
 
 use crate::blob::StoredSizes;
 use crate::delta::Delta;
 use crate::error::StepError;
 use crate::key::{BLOCK, Column, Index, NO_SLOT, hash_columns, rows_equal, vnode_of};
+use crate::mark::{Times, micros};
 use crate::rows::nullable;
 use chunks::Chunks;
 
@@ -346,6 +347,40 @@ impl Arrangement {
         }
         self.chunks.forget(&dying);
         self.free.extend(dying);
+    }
+
+    /// The same with nothing in it, rows of which may go.
+    pub(crate) fn forgetful(self) -> Arrangement {
+        assert!(self.weights.is_empty(), "nothing has come yet");
+        Arrangement { by_row: Some(Index::default()), ..self }
+    }
+
+    /// Takes the rows out of which the time in `column` `is_over`; returns their slots, whose data can be read until
+    /// [`Arrangement::settle`], and what is left.
+    pub(crate) fn forget(
+        &mut self,
+        column: usize,
+        is_over: &dyn Fn(i64) -> bool,
+    ) -> (Vec<u32>, Times) {
+        let mut gone = Vec::new();
+        let mut left = Times::default();
+        let live = self.live().collect::<Vec<_>>();
+        for slots in live.chunks(crate::rows::CHUNK_ROWS) {
+            let times = micros(self.gather(slots).column(column));
+            let over = times.iter().map(|time| time.is_some_and(is_over)).collect::<Vec<_>>();
+            let stays = over.iter().map(|over| Some(!over)).collect::<BooleanArray>();
+            let stay = filter(&times, &stays).expect("a mask as long as the column");
+            left.add(stay.as_primitive::<Int64Type>());
+            gone.extend(slots.iter().zip(over).filter(|(_, over)| *over).map(|(slot, _)| *slot));
+        }
+        for slots in gone.chunks(crate::rows::CHUNK_ROWS) {
+            let located = self.locate(&self.gather(slots));
+            for (row, slot) in slots.iter().enumerate() {
+                self.set_weight(*slot, 0);
+                self.unlink(*slot, located.keys.hashes[row], located.row_hashes[row]);
+            }
+        }
+        (gone, left)
     }
 
     /// All rows, in pieces.

@@ -85,13 +85,17 @@ fn path_from_state(spec: &DataflowSpec) -> Option<Vec<usize>> {
             }
             OperatorSpec::UnionAll { .. }
             | OperatorSpec::Unnest { .. }
+            | OperatorSpec::Changelog { .. }
             | OperatorSpec::Join { .. }
             | OperatorSpec::Lookup { .. }
             | OperatorSpec::Watermark { .. }
             | OperatorSpec::LeastWatermark { .. }
             | OperatorSpec::DropLate { .. }
+            | OperatorSpec::Settled { .. }
+            | OperatorSpec::Ticks { .. }
             | OperatorSpec::Withhold { .. }
             | OperatorSpec::WindowedAggregate { .. }
+            | OperatorSpec::Forgetting { .. }
             | OperatorSpec::Temporal { shown: Shown::From, .. } => return None,
             OperatorSpec::Normalise { .. }
             | OperatorSpec::Aggregate { .. }

@@ -99,6 +99,10 @@ impl Operator for Shards {
         self.each.iter().map(|shard| shard.counts().expression_errors).sum()
     }
 
+    fn several_rows(&self) -> i64 {
+        self.each.iter().map(|shard| shard.resident().several_rows()).sum()
+    }
+
     fn late_rows(&self) -> u64 {
         self.each.iter().map(|shard| shard.counts().late_rows).sum()
     }

@@ -3,6 +3,7 @@
 //! keys that die and return, seals and restores at any step, state that leaves memory and comes back, versions read long after they were taken, and one to
 //! three workers, of whom there are others after each seal.
 
+mod arrival;
 mod oracle;
 mod pipelines;
 mod rows;

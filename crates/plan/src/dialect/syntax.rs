@@ -11,7 +11,10 @@ use sqlparser::ast::{
 
 /// Rewrites all expressions and table functions of a statement or query.
 pub fn rewrite<T: VisitMut>(tree: &mut T) {
+    super::merged::rewrite(tree);
+    super::session_frames::measure(tree);
     super::windows::rewrite(tree);
+    super::asof::rewrite(tree);
     super::sets::rewrite(tree);
     let _: ControlFlow<()> = visit_expressions_mut(tree, |expr| {
         expression(expr);
@@ -52,6 +55,7 @@ fn expression(expr: &mut Expr) {
         }
         Expr::Tuple(parts) if !parts.is_empty() => Some(row(std::mem::take(parts))),
         Expr::Function(function) => remainder(function)
+            .or_else(|| super::frames::without_rows(function))
             .or_else(|| super::names::function(function))
             .or_else(|| super::calls::function(function)),
         // DataFusion plans a literal without what stands around it, which a LATERAL refers to.

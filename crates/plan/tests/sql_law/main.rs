@@ -29,7 +29,7 @@ use segue_plan::dialect::{Casts, Operators, Shapes};
 use segue_sql::Statement;
 use segue_types::{ObjectId, OperatorId};
 
-use queries::{DIALECT, QUERIES};
+use queries::{ALIKE, DIALECT, QUERIES};
 use rows::{Step, TABLES, Tables};
 
 const VIEW: ObjectId = ObjectId(9);
@@ -162,9 +162,9 @@ fn workers(count: usize) -> Workers {
     if count == 3 { workers.with_shared_rows_min(0) } else { workers }
 }
 
-/// Runs the steps and compares after each.
+/// Runs the steps and compares a view of the query after each with what the batch engine answers to the other one.
 fn check(
-    sql: &str,
+    (sql, asked): (&str, &str),
     steps: &[Step],
     mut count: usize,
     batch: Batch,
@@ -178,7 +178,7 @@ fn check(
         let deltas = tables.apply(step);
         let output = dataflow.step(rows::inputs(&plan, &deltas)).expect("valid changes");
         add(&mut sum, output);
-        let expected = answer(sql, &tables, batch);
+        let expected = answer(asked, &tables, batch);
         prop_assert_eq!(&held(&mut dataflow), &expected, "{}", sql);
         prop_assert_eq!(&sum, &expected, "the deltas of {}", sql);
         if step.restarts {
@@ -204,7 +204,7 @@ proptest! {
         steps in prop::collection::vec(rows::step(), 1..5),
         count in 1..4_usize,
     ) {
-        check(QUERIES[query], &steps, count, Batch::DataFusion)?;
+        check((QUERIES[query], QUERIES[query]), &steps, count, Batch::DataFusion)?;
     }
 
     #[test]
@@ -213,7 +213,16 @@ proptest! {
         steps in prop::collection::vec(rows::step(), 1..5),
         count in 1..4_usize,
     ) {
-        check(DIALECT[query], &steps, count, Batch::Dialect)?;
+        check((DIALECT[query], DIALECT[query]), &steps, count, Batch::Dialect)?;
+    }
+
+    #[test]
+    fn a_view_holds_what_the_batch_engine_answers_to_the_same_in_other_words(
+        query in 0..ALIKE.len(),
+        steps in prop::collection::vec(rows::step(), 1..5),
+        count in 1..4_usize,
+    ) {
+        check(ALIKE[query], &steps, count, Batch::DataFusion)?;
     }
 }
 
@@ -223,8 +232,10 @@ fn every_query_is_run_at_least_once() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let steps = prop::collection::vec(rows::step(), 4..6);
     let mut wrong = Vec::new();
-    let queries = QUERIES.iter().map(|sql| (sql, Batch::DataFusion));
-    let queries = queries.chain(DIALECT.iter().map(|sql| (sql, Batch::Dialect)));
+    let same = |sql: &&'static str| (*sql, *sql);
+    let queries = QUERIES.iter().map(|sql| (same(sql), Batch::DataFusion));
+    let queries = queries.chain(DIALECT.iter().map(|sql| (same(sql), Batch::Dialect)));
+    let queries = queries.chain(ALIKE.iter().map(|both| (*both, Batch::DataFusion)));
     for (place, (sql, batch)) in queries.enumerate() {
         let steps = steps.new_tree(&mut runner).expect("steps").current();
         let outcome = std::panic::catch_unwind(|| check(sql, &steps, place % 3 + 1, batch));
@@ -233,10 +244,10 @@ fn every_query_is_run_at_least_once() {
             Ok(Err(error)) => wrong.push(format!("{error}")),
             Err(panic) => {
                 let text = panic.downcast_ref::<String>().cloned();
-                wrong.push(format!("{sql}: {}", text.unwrap_or_else(|| "a panic".to_owned())));
+                wrong.push(format!("{}: {}", sql.0, text.unwrap_or_else(|| "a panic".to_owned())));
             }
         }
     }
-    let all = QUERIES.len() + DIALECT.len();
+    let all = QUERIES.len() + DIALECT.len() + ALIKE.len();
     assert!(wrong.is_empty(), "{} of {all}:\n{}", wrong.len(), wrong.join("\n\n"));
 }

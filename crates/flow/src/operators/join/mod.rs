@@ -16,11 +16,12 @@ use arrow::datatypes::SchemaRef;
 use datafusion::physical_expr::PhysicalExpr;
 use segue_types::StateBlob;
 
-use super::{Operator, OperatorState, StateSize};
+use super::{Forget, Operator, OperatorState, StateSize};
 use crate::arrangement::{Arrangement, Changes, Keys, Located};
 use crate::blob::{BlobOwner, SealedBlob};
 use crate::delta::Delta;
 use crate::error::{RestoreError, StepError};
+use crate::mark::Times;
 use crate::spec::{JoinKind, JoinSpec, NullKeys};
 use degrees::{Degrees, Kept};
 use pairs::{Output, Pairs};
@@ -271,6 +272,35 @@ impl Join {
             }
         }
         Ok(())
+    }
+}
+
+impl Join {
+    /// The same, of which rows may go when they meet nothing any more.
+    pub(crate) fn forgetful(mut self) -> Join {
+        for side in [&mut self.left, &mut self.right] {
+            let empty = Arrangement::new(&self.schema, Vec::new(), Changes::ComeAndGo);
+            side.rows = std::mem::replace(&mut side.rows, empty).forgetful();
+            // Equal rows are one, which can be taken out.
+            if side.arrives == Arrives::Growing {
+                side.arrives = Arrives::Anyhow;
+            }
+        }
+        self
+    }
+}
+
+impl Forget for Join {
+    fn forget(
+        &mut self,
+        input: usize,
+        column: usize,
+        is_over: &dyn Fn(i64) -> bool,
+    ) -> Result<Times, StepError> {
+        let side = if input == 0 { &mut self.left } else { &mut self.right };
+        let (_, left) = side.rows.forget(column, is_over);
+        side.rows.settle();
+        Ok(left)
     }
 }
 

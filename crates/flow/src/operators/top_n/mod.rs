@@ -16,11 +16,12 @@ use arrow::error::ArrowError;
 use arrow::row::SortField;
 use segue_types::StateBlob;
 
-use super::{Operator, OperatorState, StateSize};
+use super::{Forget, Operator, OperatorState, StateSize};
 use crate::arrangement::{Arrangement, Changes, Keys, Located};
 use crate::blob::{BlobOwner, SealedBlob};
 use crate::delta::Delta;
 use crate::error::{RestoreError, StepError};
+use crate::mark::Times;
 use crate::rows::{CHUNK_ROWS, nullable};
 use crate::spec::{RowNumbers, TopNSpec};
 use order::Order;
@@ -257,6 +258,26 @@ impl Operator for TopN {
 
     fn state(&mut self) -> Option<&mut dyn OperatorState> {
         Some(self)
+    }
+}
+
+impl Forget for TopN {
+    fn forget(
+        &mut self,
+        _input: usize,
+        column: usize,
+        is_over: &dyn Fn(i64) -> bool,
+    ) -> Result<Times, StepError> {
+        let (gone, left) = self.rows.forget(column, is_over);
+        for slots in gone.chunks(CHUNK_ROWS) {
+            let keys = Keys::of(&self.rows.gather(slots), self.rows.key());
+            let all = slots.iter().map(|slot| (*slot, Kind::Gone));
+            let touched = self.touch(&keys, |_| None, all);
+            self.change(&touched);
+            self.order.forget(slots);
+        }
+        self.rows.settle();
+        Ok(left)
     }
 }
 
