@@ -14,6 +14,7 @@ mod cast;
 mod concat;
 pub(crate) mod correlated;
 mod datetime;
+mod extremes;
 mod format;
 mod frames;
 mod gap_fill;
@@ -33,6 +34,7 @@ mod parse;
 mod patterns;
 mod quantified;
 mod regexp;
+mod regexp_replace;
 pub(crate) mod session_frames;
 mod sessions;
 mod sets;
@@ -46,6 +48,7 @@ mod windows;
 
 pub(crate) use windows::signed_micros as fixed_micros;
 mod zone;
+mod zoned;
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Bits and bytes of bytea, and its texts: `get_bit`, `set_bit`, `get_byte`, `set_byte`, `bit_count`, `encode`,
-//! `decode`.
+//! Bits and bytes of bytea, and its texts: `get_bit`, `set_bit`, `get_byte`, `set_byte`, `bit_count`, `crc32`,
+//! `crc32c`, `encode`, `decode`.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -30,6 +30,12 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
             let values = columns[0].as_binary::<i32>().iter();
             Ok(Arc::new(values.map(|value| value.map(ones)).collect::<Int64Array>()))
         }),
+        general::function("crc32", bytea_alone, bigint, |columns, _| {
+            Ok(checksums(columns, 0xEDB8_8320))
+        }),
+        general::function("crc32c", bytea_alone, bigint, |columns, _| {
+            Ok(checksums(columns, 0x82F6_3B78))
+        }),
         general::function("bit_length", bytes_or_text, integer, |columns, _| bit_length(columns)),
         general::function("encode", bytes_and_format, text, |columns, _| encoded(columns)),
         general::function("decode", two_texts, bytea, |columns, _| decoded(columns)),
@@ -46,6 +52,10 @@ fn is_bytes(ty: &DataType) -> bool {
 
 fn bytes(given: &[DataType]) -> Option<Vec<DataType>> {
     matches!(given, [value] if is_bytes(value)).then(|| vec![DataType::Binary])
+}
+
+fn bytea_alone(given: &[DataType]) -> Option<Vec<DataType>> {
+    matches!(given, [DataType::Binary | DataType::Null]).then(|| vec![DataType::Binary])
 }
 
 fn bytes_or_text(given: &[DataType]) -> Option<Vec<DataType>> {
@@ -75,6 +85,20 @@ pub(super) fn bytes_and_format(given: &[DataType]) -> Option<Vec<DataType>> {
 fn two_texts(given: &[DataType]) -> Option<Vec<DataType>> {
     let fits = given.len() == 2 && given.iter().all(|ty| general::is_text(ty) || ty.is_null());
     fits.then(|| vec![DataType::Utf8; 2])
+}
+
+/// Cyclic redundancy checks of 32 bits, by their polynomial with its bits reversed.
+fn checksums(columns: &[ArrayRef], polynomial: u32) -> ArrayRef {
+    let check = |bytes: &[u8]| {
+        let rest = bytes.iter().fold(u32::MAX, |rest, byte| {
+            (0..8).fold(rest ^ u32::from(*byte), |rest, _| {
+                if rest & 1 == 1 { rest >> 1 ^ polynomial } else { rest >> 1 }
+            })
+        });
+        i64::from(!rest)
+    };
+    let values = columns[0].as_binary::<i32>().iter();
+    Arc::new(values.map(|value| value.map(check)).collect::<Int64Array>())
 }
 
 #[derive(Clone, Copy, PartialEq)]

@@ -22,7 +22,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 use segue_types::{SqlType, sql_type_of};
 
-use super::{intervals, math, zone};
+use super::{extremes, intervals, math, zone, zoned};
 use convert::{Origin, converted};
 
 /// Puts our casts in the place of DataFusion's; it comes after type coercion.
@@ -31,7 +31,7 @@ pub struct Casts;
 
 impl AnalyzerRule for Casts {
     fn analyze(&self, plan: LogicalPlan, options: &ConfigOptions) -> Result<LogicalPlan> {
-        let zone = if zone::of_session(options).is_some() { Zone::Local } else { Zone::Utc };
+        let zone = zone::of_session(options).and(options.execution.time_zone.as_deref());
         let rewritten = plan.transform_up_with_subqueries(|node| {
             let mut schema = merge_schema(&node.inputs());
             if let LogicalPlan::TableScan(scan) = &node {
@@ -55,23 +55,20 @@ impl AnalyzerRule for Casts {
     }
 }
 
-/// Whether times mean another thing in the session than in UTC.
-#[derive(Clone, Copy, PartialEq)]
-enum Zone {
-    Utc,
-    Local,
-}
-
-fn rewrite(expr: Expr, schema: &DFSchema, zone: Zone) -> Result<Transformed<Expr>> {
+/// `zone` is that of the session, where it is not UTC.
+fn rewrite(expr: Expr, schema: &DFSchema, zone: Option<&str>) -> Result<Transformed<Expr>> {
     let Expr::Cast(Cast { expr: inner, field }) = &expr else {
-        let other = intervals::compared(&expr, schema).or_else(|| math::rounded(&expr, schema));
+        let other = intervals::compared(&expr, schema)
+            .or_else(|| math::rounded(&expr, schema))
+            .or_else(|| extremes::of_nested(&expr, schema))
+            .or_else(|| zoned::in_zone(&expr, schema, zone?));
         return Ok(other.map_or_else(|| Transformed::no(expr), Transformed::yes));
     };
     // What belongs to an outer query is not in the schema; its casts stay as they are.
     let Ok((_, given)) = inner.to_field(schema) else { return Ok(Transformed::no(expr)) };
     let Some(to) = sql_type_of(field) else { return Ok(Transformed::no(expr)) };
     let from = given.data_type();
-    if !is_ours(from, &to) && !(zone == Zone::Local && hangs_on_zone(from, &to)) {
+    if !is_ours(from, &to) && !(zone.is_some() && hangs_on_zone(from, &to)) {
         return Ok(Transformed::no(expr));
     }
     let held = to.arrow_type();

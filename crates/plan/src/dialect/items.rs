@@ -110,7 +110,7 @@ fn flattened_field(field: &Field) -> Field {
 }
 
 /// All items of the lists in a list, in their order.
-fn flattened(array: &ArrayRef) -> Result<ArrayRef> {
+pub(super) fn flattened(array: &ArrayRef) -> Result<ArrayRef> {
     let list = array.as_list::<i32>();
     let Some(inner) = as_list(list.values().data_type()) else { return Ok(Arc::clone(array)) };
     let inner = cast(list.values(), &inner)?;

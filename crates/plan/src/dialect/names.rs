@@ -18,6 +18,10 @@ use super::syntax::{call, cast_to};
 /// DataFusion's name, or ours, of a function that is there under another one.
 const NAMES: &[(&str, &str)] = &[
     ("array_contains", "array_has_all"),
+    ("array_is_intersect", "array_has_any"),
+    ("array_is_overlap", "array_has_any"),
+    ("array_join", "array_to_string"),
+    ("array_overlaps", "array_has_any"),
     ("approx_count_distinct", "approx_distinct"),
     ("ceiling", "ceil"),
     ("clock_timestamp", "now"),

@@ -4,9 +4,9 @@ use std::ops::ControlFlow;
 
 use segue_types::SqlType;
 use sqlparser::ast::{
-    AccessExpr, BinaryOperator, CastKind, CharacterLength, DataType, Expr, Function, FunctionArg,
-    FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName, Query, Subscript,
-    UnaryOperator, Value, VisitMut, visit_expressions_mut,
+    AccessExpr, BinaryOperator, CastKind, CharacterLength, DataType, ExactNumberInfo, Expr,
+    Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
+    ObjectName, Query, Subscript, UnaryOperator, Value, VisitMut, visit_expressions_mut,
 };
 
 /// Rewrites all expressions and table functions of a statement or query.
@@ -89,12 +89,39 @@ fn cast(expr: &Expr, to: &DataType) -> Option<Expr> {
         let length = Expr::value(Value::Number(length.to_string(), false));
         return Some(call("left", vec![text, length]));
     }
+    if let Some(exact) = exact(expr, to) {
+        return Some(exact);
+    }
     match segue_sql::parse_type(&to.to_string()) {
         Ok(ty @ (SqlType::Uuid | SqlType::Jsonb)) => {
             Some(call(&format!("cast_to_{ty}"), vec![expr.clone()]))
         }
         _ => None,
     }
+}
+
+/// A literal keeps all digits behind its point that `numeric` without precision has none for.
+fn exact(expr: &Expr, to: &DataType) -> Option<Expr> {
+    const DIGITS: usize = 10;
+    let (DataType::Numeric(ExactNumberInfo::None) | DataType::Decimal(ExactNumberInfo::None)) = to
+    else {
+        return None;
+    };
+    let text = match expr {
+        Expr::Value(value) => match &value.value {
+            Value::Number(text, _) | Value::SingleQuotedString(text) => text.trim(),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let (whole, fraction) = text.split_once('.')?;
+    let plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let digits = whole.trim_start_matches(['-', '+']);
+    if !plain(digits) || !plain(fraction) || fraction.len() <= DIGITS {
+        return None;
+    }
+    let scale = i64::try_from(fraction.len().min(38_usize.saturating_sub(digits.len()))).ok()?;
+    Some(cast_to(expr.clone(), DataType::Numeric(ExactNumberInfo::PrecisionAndScale(38, scale))))
 }
 
 /// A slice without bounds is of all items: `l[2:]` is `l[2:cardinality(l)]`.
