@@ -39,6 +39,17 @@ const VIEWS: &[(&str, &str)] = &[
         "idle",
         "SELECT id FROM people WHERE NOT EXISTS (SELECT 1 FROM sold WHERE sold.customer = people.id)",
     ),
+    (
+        "above",
+        "SELECT p.id, l.id AS sale, l.amount FROM people p LEFT JOIN LATERAL (SELECT id, amount FROM sold \
+         WHERE sold.customer = p.id AND sold.amount > p.id ORDER BY amount DESC, id LIMIT 2) AS l ON true",
+    ),
+    ("nearest", "SELECT p.id, s.amount FROM people p ASOF LEFT JOIN sold s ON p.id >= s.amount"),
+    (
+        "sessions",
+        "SELECT id, count(*) OVER (PARTITION BY customer ORDER BY to_timestamp(amount) \
+         SESSION WITH GAP INTERVAL '2 seconds') AS n FROM sold",
+    ),
     ("of_views", "SELECT b.customer, j.region, b.amount FROM best b JOIN joined j ON j.id = b.id"),
 ];
 

@@ -276,3 +276,57 @@ async fn a_refresh_finds_a_new_partition_at_once() {
     run(&client, "CREATE MATERIALIZED VIEW joined AS SELECT count(*) AS n FROM growing").await;
     assert_eq!(number(&client, "SELECT n FROM joined").await, 1);
 }
+
+/// A join of a table with a million-fold history, of which nothing comes any more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn state_that_is_not_in_use_leaves_memory_and_comes_back_when_a_row_comes_for_it() {
+    let mut segue = segue_with(&[("SEGUE_MEMORY_SOFT_LIMIT", "24MiB")]);
+    let client = segue.connect().await;
+    run(&client, "CREATE TABLE people (id BIGINT PRIMARY KEY, name VARCHAR)").await;
+    run(&client, "CREATE TABLE visits (person BIGINT, at BIGINT) APPEND ONLY").await;
+    run(
+        &client,
+        "CREATE MATERIALIZED VIEW last_visits AS \
+         SELECT max(name) AS name, count(*) AS n FROM people JOIN visits ON id = person \
+         GROUP BY id % 7",
+    )
+    .await;
+    let people =
+        "INSERT INTO people SELECT n, 'person ' || n FROM generate_series(1, 60000) AS g(n)";
+    run(&client, people).await;
+    for visits in 0..4 {
+        let first = visits * 60_000 + 1;
+        run(
+            &client,
+            &format!(
+                "INSERT INTO visits SELECT n % 60000 + 1, n \
+                 FROM generate_series({first}, {first} + 59999) AS g(n)"
+            ),
+        )
+        .await;
+    }
+    let resting = "SELECT sum(resting_bytes) > 0 FROM segue.operators WHERE name LIKE '%join'";
+    expect(&client, resting, "t").await;
+    let explained = rows(&client, "EXPLAIN ANALYZE MATERIALIZED VIEW last_visits").await;
+    assert!(format!("{explained:?}").contains("at rest on disk"), "{explained:?}");
+
+    let truth = "SELECT max(name), count(*) FROM people JOIN visits ON id = person GROUP BY id % 7 \
+                 ORDER BY 1";
+    let view = "SELECT name, n FROM last_visits ORDER BY 1";
+    let check = async |client: &Client| {
+        assert_eq!(rows(client, view).await, rows(client, truth).await);
+    };
+    check(&client).await;
+    // Each finds rows that have left memory, and takes some of them back.
+    run(&client, "INSERT INTO visits VALUES (17, -1), (40000, -2)").await;
+    check(&client).await;
+    run(&client, "DELETE FROM people WHERE id % 1000 = 17").await;
+    check(&client).await;
+    expect(&client, resting, "t").await;
+    segue.kill();
+    segue.start_again();
+    let client = segue.connect().await;
+    check(&client).await;
+    run(&client, "UPDATE people SET name = 'z ' || name WHERE id % 500 = 40").await;
+    check(&client).await;
+}

@@ -1,7 +1,8 @@
 //! Every file below `slt/`, through the simple and the extended protocol, each against a server of its own.
 //!
 //! A file that mentions `${POSTGRES}` or `${KAFKA}` gets a real server, shared by all files; `${ID}` is different
-//! in each run, for names of tables and topics there; `${TESTKIT}` is the tool that makes topics and records.
+//! in each run, for names of tables and topics there; `${SECONDS}` is when it began; `${TESTKIT}` is the tool that makes
+//! topics and records.
 //! `UPDATE_SLT=1` rewrites what the files expect to what the server answers.
 
 use std::path::{Path, PathBuf};
@@ -77,6 +78,7 @@ fn variables(text: &str) -> Vec<(String, String)> {
     let mut variables = vec![
         ("ID".to_owned(), format!("r{id}")),
         ("SLT".to_owned(), repository().join("slt").display().to_string()),
+        ("SECONDS".to_owned(), seconds_since_1970().to_string()),
         ("TESTKIT".to_owned(), testkit().display().to_string()),
     ];
     if text.contains("${POSTGRES}") {
@@ -86,6 +88,10 @@ fn variables(text: &str) -> Vec<(String, String)> {
         variables.push(("KAFKA".to_owned(), services().kafka()));
     }
     variables
+}
+
+fn seconds_since_1970() -> u64 {
+    std::time::UNIX_EPOCH.elapsed().expect("the clock is right").as_secs()
 }
 
 /// The testkit's tool, which the same build has put beside the server.

@@ -5,6 +5,7 @@
 //! Invariant: each bench checks that the result is right before it prints how fast it came.
 
 mod aggregate;
+mod capacity;
 mod capture;
 mod decode;
 mod encoded;
@@ -71,6 +72,7 @@ const BENCHES: &[(&str, Bench)] = &[
     ("epoch", epoch::bench),
     ("freshness", freshness::bench),
     ("restart", restart::bench),
+    ("capacity", capacity::bench),
     ("lookup", lookup::bench),
     ("idle-topic", idle_topic::bench),
     ("topic-ends", topic_ends::bench),

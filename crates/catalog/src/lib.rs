@@ -18,7 +18,7 @@ pub use drop::DropBehavior;
 pub use error::{CatalogError, Verb};
 pub use object::{
     CaptureSwitch, ConsumerRef, Mutability, Object, ObjectGap, ObjectKind, ObjectState, OnConflict,
-    RelationKind, Settings, SourceObject, StageObject, TableObject,
+    RelationKind, Removals, Settings, SinkObject, SourceObject, StageObject, TableObject,
 };
 pub use record::{OBJECT_FORMAT, RecordError};
 pub use snapshot::Catalog;

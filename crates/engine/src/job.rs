@@ -226,14 +226,24 @@ impl World {
         Some(self.put_object(object))
     }
 
-    /// Makes the object ready in the open epoch, and tells when that is durable.
+    /// Makes the object ready in the open epoch, and tells when that is durable. A view of which a subquery has several
+    /// rows where one is wanted is refused now; later it would go on with NULL.
     pub(crate) fn finish_job(&mut self, id: ObjectId) {
+        let relation = self.relations.get(&id);
+        if relation.is_some_and(|relation| relation.dataflow.has_several_rows()) {
+            return self.jobs.fail(id, several_rows());
+        }
         self.jobs.set_phase(id, Phase::Finishing);
         let mut object = (**self.catalog.get(id).expect("a job has an object")).clone();
         object.state = ObjectState::Ready;
         self.put_object(object).expect("it is there already under this name");
         self.when_durable(move |world| world.jobs.finish(id));
     }
+}
+
+fn several_rows() -> UserError {
+    UserError::new(SqlState::CARDINALITY_VIOLATION, segue_flow::SeveralRows.to_string())
+        .with_hint("Aggregate in the subquery, or give it ORDER BY … LIMIT 1.")
 }
 
 fn passage(capture: CaptureSwitch) -> Passage {

@@ -1,4 +1,5 @@
-//! The limits of memory: above the soft one no reader delivers, above the hard one the largest view is suspended.
+//! The limits of memory: above the soft one no reader delivers, above the hard one the largest view is suspended. Before
+//! either, what is not in use leaves memory: see [`crate::resting`].
 //!
 //! What counts is the state of all tables and views, as their operators account for it; queues are bounded by
 //! themselves. It is looked at when an epoch is sealed: nothing grows by more than the queues in between.
@@ -24,6 +25,11 @@ pub struct MemoryLimits {
 impl MemoryLimits {
     /// Nothing is limited.
     pub const NONE: MemoryLimits = MemoryLimits { soft_bytes: u64::MAX, hard_bytes: u64::MAX };
+
+    /// State that is not in use leaves memory when all of it takes more: before sources have to wait.
+    pub(crate) fn resting_bytes(self) -> u64 {
+        self.soft_bytes / 4 * 3
+    }
 }
 
 impl World {
@@ -58,7 +64,8 @@ impl World {
     fn largest_view(&self) -> Option<ObjectId> {
         let is_view = |id: &ObjectId| {
             let object = self.catalog.get(*id);
-            object.is_some_and(|object| object.relation_kind() == RelationKind::MaterializedView)
+            let kind = object.map(|object| object.relation_kind());
+            matches!(kind, Some(RelationKind::MaterializedView | RelationKind::Sink))
         };
         let views =
             self.relations.iter().filter(|(id, relation)| relation.bytes > 0 && is_view(id));

@@ -21,14 +21,17 @@ use tokio::runtime::Handle;
 use crate::api::Published;
 use crate::consumer::{Consumer, Subscriber, Workplace};
 use crate::ddl;
+use crate::ddl::view::Maintained;
 use crate::engine::StartError;
 use crate::filling::Filling;
 use crate::inbox::Inbox;
 use crate::job::{Jobs, Phase};
 use crate::limits::Gate;
 use crate::memory::MemoryLimits;
+use crate::outflow::Outflow;
 use crate::relation::{Feed, Relation};
 use crate::release::Leaving;
+use crate::resting::Resting;
 use crate::source::{SourceRuntime, StageRuntime};
 use crate::world::{Pending, World, not_maintained};
 
@@ -74,6 +77,7 @@ pub(crate) fn restore(
         }),
         workplace: Workplace { runtime: runtime.clone(), inbox: inbox.clone(), gate: Gate::new() },
         memory,
+        resting: Resting::new(store),
         workers,
         open_epoch: durable.next(),
         next_consumer: stored.next_consumer,
@@ -194,12 +198,14 @@ fn restore_relation(
 ) -> Result<Option<ViewPlan>, StartError> {
     let (mut relation, plan) = match &object.kind {
         ObjectKind::Table(_) => (ddl::table::relation(object, world.parallelism_of(object)), None),
-        ObjectKind::MaterializedView => {
-            let plan = plan_stored_view(&world.catalog, object)
-                .map_err(|error| failure(&object.name, &error))?;
+        ObjectKind::MaterializedView | ObjectKind::Sink(_) => {
+            let plan = Maintained::of(object).and_then(|create| create.plan(&world.catalog));
+            let plan = plan.map_err(|error| failure(&object.name, &error))?;
             let feeds = ddl::view::feeds(object, &plan);
             let parallelism = world.parallelism_of(object);
-            (Relation::new(object.id, plan.spec.clone(), feeds, parallelism), Some(plan))
+            let mut relation = Relation::new(object.id, plan.spec.clone(), feeds, parallelism);
+            relation.outflow = Outflow::of(object);
+            (relation, Some(plan))
         }
         ObjectKind::Source(_) | ObjectKind::View => return Ok(None),
     };
@@ -229,13 +235,6 @@ fn is_unfilled(
     object.state == ObjectState::Creating
         && relation.feeds.iter().any(|feed| matches!(feed, Feed::Relation { .. }))
         && !object.consumers.iter().any(|consumer| reads(consumer.id))
-}
-
-fn plan_stored_view(catalog: &Catalog, object: &Object) -> Result<ViewPlan, UserError> {
-    match parse_definition(object)? {
-        Statement::CreateMaterializedView(create) => ddl::view::plan(catalog, &create),
-        _ => Err(UserError::internal("a stored definition is of another kind than its object")),
-    }
 }
 
 pub(crate) fn parse_definition(object: &Object) -> Result<Statement, UserError> {

@@ -4,11 +4,13 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use segue_flow::{
-    Dataflow, DataflowSpec, Delta, RestoreError, StateBlob, StepError, StepInput, Workers,
+    Dataflow, DataflowSpec, Delta, RestRound, Rested, RestoreError, StateBlob, StepError,
+    StepInput, Workers,
 };
 use segue_types::{ObjectId, UserError};
 
 use crate::filling::Filling;
+use crate::outflow::Outflow;
 
 /// What feeds an input.
 #[derive(Clone, Debug)]
@@ -39,12 +41,14 @@ pub(crate) struct Relation {
     pub(crate) bytes: u64,
     /// While it is a new view that has not taken all that is there.
     pub(crate) filling: Option<Filling>,
+    /// Of a sink.
+    pub(crate) outflow: Option<Outflow>,
     parallelism: Parallelism,
     /// Rows taken since the last seal.
     unsealed_rows: usize,
 }
 
-/// How many workers maintain a relation.
+/// How many workers maintain a relation. Large state is spread, so that parts of it may leave memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Parallelism {
     /// So many, whatever it takes.
@@ -59,6 +63,8 @@ const SHARED_ROWS_MIN: usize = 32 * 1024;
 const RESHARDED_BYTES_MAX: u64 = 64 << 20;
 /// From so many stored bytes on they are restored for more than one worker.
 const SHARED_BYTES_MIN: usize = 4 << 20;
+/// More state than this is spread.
+const SPREAD_BYTES_MIN: u64 = 16 << 20;
 
 impl Parallelism {
     /// Of a relation that holds nothing yet.
@@ -71,24 +77,30 @@ impl Parallelism {
 
     /// Of one that has `now`, holds so many bytes, and took so many rows since the last seal.
     fn after(self, now: Workers, bytes: u64, rows: usize) -> Workers {
-        match self {
+        let may_be_dealt_out = bytes <= RESHARDED_BYTES_MAX;
+        let workers = match self {
             Parallelism::Fixed(workers) => workers,
-            Parallelism::Adaptive(workers)
-                if rows >= SHARED_ROWS_MIN && bytes <= RESHARDED_BYTES_MAX =>
-            {
+            Parallelism::Adaptive(workers) if rows >= SHARED_ROWS_MIN && may_be_dealt_out => {
                 workers
             }
             Parallelism::Adaptive(_) => now,
+        };
+        let is_the_same = workers.count() == now.count();
+        match bytes > SPREAD_BYTES_MIN {
+            true if may_be_dealt_out || !is_the_same => workers.spread(),
+            _ if is_the_same => now,
+            _ => workers,
         }
     }
 
     /// Of one that is restored from so many bytes.
     fn restored(self, bytes: usize) -> Workers {
-        match self {
+        let workers = match self {
             Parallelism::Fixed(workers) => workers,
             Parallelism::Adaptive(workers) if bytes >= SHARED_BYTES_MIN => workers,
             Parallelism::Adaptive(_) => Workers::ONE,
-        }
+        };
+        if bytes as u64 > SPREAD_BYTES_MIN { workers.spread() } else { workers }
     }
 }
 
@@ -111,6 +123,7 @@ impl Relation {
             dirty: true,
             bytes: 0,
             filling: None,
+            outflow: None,
             parallelism,
             unsealed_rows: 0,
         }
@@ -156,6 +169,18 @@ impl Relation {
     pub(crate) fn set_parallelism(&mut self, parallelism: Parallelism) {
         self.dirty |= self.parallelism != parallelism;
         self.parallelism = parallelism;
+    }
+
+    /// Takes part in a round of rest.
+    pub(crate) fn rest(&mut self, round: &RestRound) -> Rested {
+        if self.failed.is_some() || self.filling.is_some() {
+            return Rested::default();
+        }
+        let rested = self.dataflow.rest(round);
+        if rested.bytes > 0 {
+            self.weigh();
+        }
+        rested
     }
 
     /// Looks at how much the state takes.
@@ -231,22 +256,29 @@ mod tests {
 
     use segue_flow::Workers;
 
-    use super::{Parallelism, RESHARDED_BYTES_MAX, SHARED_BYTES_MIN, SHARED_ROWS_MIN};
+    use super::{
+        Parallelism, RESHARDED_BYTES_MAX, SHARED_BYTES_MIN, SHARED_ROWS_MIN, SPREAD_BYTES_MIN,
+    };
 
     #[test]
     fn more_workers_come_when_much_does_and_there_is_little_to_deal_out() {
         let one = Workers::ONE;
         let four = Workers::new(NonZeroUsize::new(4).expect("not zero"), 1 << 20);
         let adaptive = Parallelism::Adaptive(four);
+        let spread = four.spread();
         assert_eq!(adaptive.at_first(), one);
         assert_eq!(adaptive.after(one, 0, SHARED_ROWS_MIN - 1), one);
-        assert_eq!(adaptive.after(one, RESHARDED_BYTES_MAX, SHARED_ROWS_MIN), four);
+        assert_eq!(adaptive.after(one, SPREAD_BYTES_MIN, SHARED_ROWS_MIN), four);
+        assert_eq!(adaptive.after(one, RESHARDED_BYTES_MAX, SHARED_ROWS_MIN), spread);
+        assert_eq!(adaptive.after(one, SPREAD_BYTES_MIN + 1, 0), one.spread(), "parts may rest");
         assert_eq!(adaptive.after(one, RESHARDED_BYTES_MAX + 1, SHARED_ROWS_MIN), one);
         assert_eq!(adaptive.after(four, 0, 0), four, "those that are there stay");
         assert_eq!(adaptive.restored(SHARED_BYTES_MIN - 1), one);
         assert_eq!(adaptive.restored(SHARED_BYTES_MIN), four);
         let fixed = Parallelism::Fixed(four);
         assert_eq!([fixed.at_first(), fixed.restored(0)], [four, four]);
-        assert_eq!(fixed.after(one, RESHARDED_BYTES_MAX + 1, 0), four, "it was asked for");
+        assert_eq!(fixed.after(one, RESHARDED_BYTES_MAX + 1, 0), spread, "it was asked for");
+        assert_eq!(fixed.after(four, RESHARDED_BYTES_MAX + 1, 0), four, "and is as asked");
+        assert_eq!(fixed.after(spread, 0, 0), spread, "what is spread stays so");
     }
 }

@@ -125,6 +125,8 @@ pub struct OperatorStatus {
     pub workers: usize,
     pub state_rows: u64,
     pub state_bytes: u64,
+    /// How much more it would take if nothing had left memory.
+    pub resting_bytes: u64,
     /// Expressions that failed for a row and gave NULL.
     pub expression_errors: u64,
     /// Rows that came when their window was closed, and were dropped.
@@ -182,6 +184,7 @@ impl World {
                 workers: stats.workers,
                 state_rows: stats.state_rows,
                 state_bytes: stats.state_bytes,
+                resting_bytes: stats.resting_bytes,
                 expression_errors: stats.expression_errors,
                 late_rows: stats.late_rows,
             };

@@ -18,6 +18,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::commit::Committer;
 use crate::inbox::{Content, Message, News};
 use crate::relation::Inputs;
+use crate::resting::ROUND_INTERVAL;
 use crate::world::{RejectedRecord, World};
 
 /// How many rows one step takes at most, so that statements and epochs are not kept waiting.
@@ -36,6 +37,7 @@ const EPOCH_INTERVAL_FILLING: Duration = Duration::from_millis(50);
 pub(crate) fn run(mut world: World, inbox: &Receiver<Message>, mut committer: Committer) {
     world.rendezvous();
     let mut sealed_at = Instant::now() - EPOCH_INTERVAL_MIN;
+    let mut rested_at = Instant::now();
     let mut shutdown = false;
     loop {
         let wants_epoch = world.wants_epoch();
@@ -47,12 +49,16 @@ pub(crate) fn run(mut world: World, inbox: &Receiver<Message>, mut committer: Co
             true => Some(Duration::ZERO),
             false => may_seal.then(|| EPOCH_INTERVAL_MIN.saturating_sub(sealed_at.elapsed())),
         };
-        let wait = wait.into_iter().chain(world.until_due()).min();
+        let wait = wait.into_iter().chain(world.until_due()).chain(world.until_round()).min();
         let taken = take(&mut world, inbox, &mut committer, wait);
         shutdown |= taken.shutdown;
         // What is not filled when the server stops is filled anew.
         if !shutdown {
             world.fill_some();
+        }
+        if committer.is_idle() && rested_at.elapsed() >= ROUND_INTERVAL {
+            world.rest();
+            rested_at = Instant::now();
         }
         // Behind one that commits a second epoch waits: that keeps the disk busy, but what comes meanwhile would wait
         // for both. So only while there is more to take than can be taken.

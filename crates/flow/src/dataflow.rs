@@ -9,8 +9,11 @@
 //! a plain GROUP BY its aggregate's.
 
 mod build;
+mod late;
 mod relation;
+mod report;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use arrow::array::RecordBatch;
@@ -21,11 +24,12 @@ use crate::blob::SealedBlob;
 use crate::delta::Delta;
 use crate::error::{RestoreError, StepError};
 use crate::mark::{Mark, Moved};
-use crate::operators::{Operator, OperatorState};
+use crate::operators::{Operator, OperatorState, StateSize};
 use crate::rows::{CHUNK_ROWS, RelationVersion, nullable};
 use crate::spec::{DataflowSpec, InputKind, Node, OperatorSpec};
-use crate::stats::{Clock, OperatorStats};
-use crate::workers::{Normalisers, Workers};
+use crate::stats::Clock;
+use crate::workers::{Normalisers, RestRound, Rested, Workers};
+use late::{LATE, LateCounts};
 use relation::Relation;
 
 /// The place of the relation among the operators of its object.
@@ -57,11 +61,12 @@ impl StepInput {
 /// The running dataflow of one object.
 pub struct Dataflow {
     object: ObjectId,
-    spec: DataflowSpec,
+    spec: Arc<DataflowSpec>,
     workers: Workers,
     clock: Clock,
     nodes: Vec<Running>,
     relation: Relation,
+    late: LateCounts,
     /// How long the relation took what the operators put out.
     applying: Duration,
     /// Relation's schema without NOT NULL.
@@ -79,6 +84,8 @@ struct Running {
     former_errors: u64,
     /// Rows that were late before that.
     former_late: u64,
+    /// Rows for which a subquery had several before that.
+    former_several: i64,
 }
 
 enum NodeKind {
@@ -111,12 +118,16 @@ impl Dataflow {
     /// # Panics
     /// If the spec is not one that the planner may make (see [`DataflowSpec`]).
     pub fn new(object: ObjectId, spec: DataflowSpec, workers: Workers) -> Dataflow {
+        Dataflow::started(object, Arc::new(spec), workers)
+    }
+
+    fn started(object: ObjectId, spec: Arc<DataflowSpec>, workers: Workers) -> Dataflow {
         let mut dataflow = Dataflow::unstarted(object, spec, workers);
         dataflow.step(Vec::new()).expect("a step over nothing finds no bad row");
         dataflow
     }
 
-    fn unstarted(object: ObjectId, spec: DataflowSpec, workers: Workers) -> Dataflow {
+    fn unstarted(object: ObjectId, spec: Arc<DataflowSpec>, workers: Workers) -> Dataflow {
         check(&spec);
         let nodes = (0..spec.operators.len()).map(|place| Running {
             node: build::build(object, &spec, place, workers),
@@ -125,11 +136,13 @@ impl Dataflow {
             busy: Duration::ZERO,
             former_errors: 0,
             former_late: 0,
+            former_several: 0,
         });
         Dataflow {
             object,
             nodes: nodes.collect(),
             relation: Relation::build(object, &spec, workers),
+            late: LateCounts::new(object, spec.operators.len()),
             applying: Duration::ZERO,
             schema: nullable(&spec.schema),
             marks: vec![Mark::Unknown; spec.watermarks.len()],
@@ -301,17 +314,32 @@ impl Dataflow {
         if let Relation::Stored(rows) = &mut self.relation {
             blobs.extend(rows.seal());
         }
+        blobs.extend(self.late.seal(self.nodes.iter().map(Running::late_rows)));
         blobs
+    }
+
+    /// Lets state leave memory that nothing has come to for some rounds. Whoever calls this has made durable all that
+    /// was ever sealed. The relation stays, for it is read.
+    pub fn rest(&mut self, round: &RestRound) -> Rested {
+        let mut rested = Rested::default();
+        for (place, running) in self.nodes.iter_mut().enumerate() {
+            if !matches!(self.relation, Relation::OfOperator(own) if own == place) {
+                rested += running.node.rest(round);
+            }
+        }
+        rested
     }
 
     /// The same dataflow with all that it holds, which must just have been sealed, for another number of workers.
     pub fn resharded(&mut self, workers: Workers) -> Result<Dataflow, RestoreError> {
+        self.nodes.iter_mut().try_for_each(|running| running.node.wake())?;
         let states = self.nodes.iter_mut().filter_map(|running| running.node.state());
         let mut bases = states.flat_map(OperatorState::bases).collect::<Vec<_>>();
         if let Relation::Stored(rows) = &mut self.relation {
             bases.extend(rows.bases());
         }
-        let resharded = Dataflow::new(self.object, self.spec.clone(), workers);
+        bases.extend(self.late.bases());
+        let resharded = Dataflow::started(self.object, Arc::clone(&self.spec), workers);
         let mut resharded = resharded.with_clock(self.clock);
         resharded.restore(bases.iter().map(SealedBlob::encode).collect())?;
         for (to, from) in resharded.nodes.iter_mut().zip(&self.nodes) {
@@ -320,6 +348,7 @@ impl Dataflow {
             to.busy = from.busy;
             to.former_errors = from.expression_errors();
             to.former_late = from.late_rows();
+            to.former_several = from.several_rows();
         }
         resharded.applying = self.applying;
         Ok(resharded)
@@ -331,14 +360,17 @@ impl Dataflow {
         if blobs.is_empty() {
             return Ok(());
         }
-        *self = Dataflow::unstarted(self.object, self.spec.clone(), self.workers)
+        *self = Dataflow::unstarted(self.object, Arc::clone(&self.spec), self.workers)
             .with_clock(self.clock);
         let mut of_operator = vec![Vec::new(); self.nodes.len()];
-        let mut of_relation = Vec::new();
+        let (mut of_relation, mut late) = (Vec::new(), Vec::new());
         for blob in blobs {
             let place = blob.operator.0.checked_sub(operator_id(self.object, 0).0);
-            match place.map(|place| if place == RELATION { place } else { place & PLACES }) {
+            let of_operator_itself = |place| !matches!(place, RELATION | LATE);
+            match place.map(|place| if of_operator_itself(place) { place & PLACES } else { place })
+            {
                 Some(RELATION) => of_relation.push(blob),
+                Some(LATE) => late.push(blob),
                 Some(place) if place < self.nodes.len() as u64 => {
                     of_operator[place as usize].push(blob)
                 }
@@ -351,6 +383,9 @@ impl Dataflow {
                 (None, []) => {}
                 (None, [first, ..]) => return Err(foreign(first, "the operator has no state")),
             }
+        }
+        for (running, late) in self.nodes.iter_mut().zip(self.late.load(&late)?) {
+            running.former_late = *late;
         }
         self.restore_relation(&of_relation)?;
         if !self.marks.is_empty() {
@@ -405,9 +440,16 @@ impl Dataflow {
         Ok(deltas)
     }
 
+    /// Whether a subquery that stands for one value has several rows now, for some row that needs it. Of a dataflow
+    /// that was restored it is not known.
+    pub fn has_several_rows(&self) -> bool {
+        self.nodes.iter().any(|running| running.several_rows() > 0)
+    }
+
     /// The same dataflow, with nothing in it.
     pub fn emptied(&self) -> Dataflow {
-        Dataflow::new(self.object, self.spec.clone(), self.workers).with_clock(self.clock)
+        let emptied = Dataflow::started(self.object, Arc::clone(&self.spec), self.workers);
+        emptied.with_clock(self.clock)
     }
 
     /// What the relation holds now.
@@ -420,52 +462,6 @@ impl Dataflow {
         };
         version.expect("the relation is somebody's rows")
     }
-
-    /// What each operator did and holds, the relation last.
-    pub fn operators(&mut self) -> Vec<OperatorStats> {
-        let object = self.object;
-        let each = self.nodes.iter_mut().zip(&self.spec.operators).enumerate();
-        let mut stats = each
-            .map(|(place, (running, spec))| {
-                let state = running.node.state();
-                let (size, published) = state
-                    .map_or_else(Default::default, |state| (state.size(), state.rows_published()));
-                OperatorStats {
-                    operator: operator_id(object, place as u64),
-                    name: spec.name(),
-                    rows_in: running.rows_in,
-                    rows_out: running.rows_out + published,
-                    busy: running.busy,
-                    workers: build::shards(spec, self.workers),
-                    state_rows: size.rows as u64,
-                    state_bytes: size.bytes as u64,
-                    expression_errors: running.expression_errors(),
-                    late_rows: running.late_rows(),
-                }
-            })
-            .collect::<Vec<_>>();
-        let size = match &mut self.relation {
-            Relation::Stored(rows) | Relation::Derived { rows, .. } => Some(rows.size()),
-            Relation::OfOperator(place) => {
-                self.nodes[*place].node.state().and_then(OperatorState::relation_size)
-            }
-        };
-        if let Some(size) = size {
-            stats.push(OperatorStats {
-                operator: operator_id(object, RELATION),
-                name: "materialize",
-                rows_in: stats.last().map_or(size.rows as u64, |last| last.rows_out),
-                rows_out: 0,
-                busy: self.applying,
-                workers: self.workers.count(),
-                state_rows: size.rows as u64,
-                state_bytes: size.bytes as u64,
-                expression_errors: 0,
-                late_rows: 0,
-            });
-        }
-        stats
-    }
 }
 
 impl Running {
@@ -475,6 +471,14 @@ impl Running {
             NodeKind::Changes(_) => 0,
         };
         self.former_errors + since
+    }
+
+    fn several_rows(&self) -> i64 {
+        let since = match &self.node {
+            NodeKind::Deltas(operator) => operator.several_rows(),
+            NodeKind::Changes(_) => 0,
+        };
+        self.former_several + since
     }
 
     fn late_rows(&self) -> u64 {
@@ -487,6 +491,27 @@ impl NodeKind {
         match self {
             NodeKind::Deltas(operator) => operator.state(),
             NodeKind::Changes(normalise) => Some(normalise.as_mut()),
+        }
+    }
+
+    fn rest(&mut self, round: &RestRound) -> Rested {
+        match self {
+            NodeKind::Deltas(operator) => operator.rest(round),
+            NodeKind::Changes(normalise) => normalise.rest(round),
+        }
+    }
+
+    fn wake(&mut self) -> Result<(), RestoreError> {
+        match self {
+            NodeKind::Deltas(operator) => operator.wake(),
+            NodeKind::Changes(normalise) => normalise.wake(),
+        }
+    }
+
+    fn resting(&self) -> StateSize {
+        match self {
+            NodeKind::Deltas(operator) => operator.resting(),
+            NodeKind::Changes(normalise) => normalise.resting(),
         }
     }
 

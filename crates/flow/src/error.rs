@@ -24,6 +24,9 @@ pub enum StepError {
     /// An Arrow kernel or expression failed for a reason that is no row's fault.
     #[error("could not compute {place}: {source}")]
     Compute { place: String, source: DataFusionError },
+    /// State that had left memory could not be read back.
+    #[error(transparent)]
+    State(#[from] RestoreError),
 }
 
 /// Stored state that cannot be taken over.
@@ -33,6 +36,9 @@ pub enum RestoreError {
     /// Not written by this operator, or damaged.
     #[error("state blob of operator {operator:#x}, group {group}: {reason}")]
     Blob { operator: u64, group: u8, reason: String },
+    /// Nobody could read it.
+    #[error("could not read state back: {reason}")]
+    Unread { reason: String },
     /// The relation could not be rebuilt from the state that it follows from.
     #[error("could not rebuild the relation from its operator: {reason}")]
     Rebuild { reason: String },

@@ -32,16 +32,16 @@ pub use blob::SealedBlob;
 pub use dataflow::{Dataflow, StepInput, place_of};
 pub use delta::Delta;
 pub use error::{RestoreError, StepError};
-pub use expression::value_of;
+pub use expression::{SeveralRows, value_of};
 pub use key::{GROUPS, KEY_CODEC_VERSION, VNODES, group_of, hash_rows, vnode_of};
 pub use mark::{Mark, mark_schema};
 pub use program::Program;
 pub use rows::RelationVersion;
 pub use segue_types::{BlobKind, Changes, Ops, StateBlob};
 pub use spec::{
-    AggregateFunction, AggregateSpec, ColumnWatermark, Conflict, DataflowSpec, InputKind,
+    AggregateFunction, AggregateSpec, ColumnWatermark, Conflict, DataflowSpec, End, InputKind,
     InputSpec, JoinKind, JoinSpec, Node, NullKeys, Nulls, OperatorSpec, PartitionedInput,
     Resolution, RowNumbers, Shown, SortColumn, TopNSpec,
 };
 pub use stats::{Clock, OperatorStats};
-pub use workers::Workers;
+pub use workers::{RestRound, Rested, StateSource, Workers};

@@ -101,6 +101,23 @@ impl Moved {
     }
 }
 
+/// How many rows there are, and between which times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Times {
+    pub(crate) rows: usize,
+    pub(crate) range: Option<(i64, i64)>,
+}
+
+impl Times {
+    /// Rows of these times come.
+    pub(crate) fn add(&mut self, times: &Int64Array) {
+        self.rows += times.len();
+        let (first, last) = (arrow::compute::min(times), arrow::compute::max(times));
+        let bounds = self.range.into_iter().chain(first.zip(last));
+        self.range = bounds.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
+    }
+}
+
 /// Times in microseconds.
 pub(crate) fn micros(column: &ArrayRef) -> Int64Array {
     let DataType::Timestamp(_, zone) = column.data_type() else {

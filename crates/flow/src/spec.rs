@@ -95,6 +95,9 @@ pub enum OperatorSpec {
     Constant { rows: RecordBatch },
     /// A row for each item of the lists in these columns, which go together.
     Unnest { input: Node, lists: Vec<usize>, schema: SchemaRef },
+    /// What its input changed, as rows that stay: its columns and what the row did. Rows of one key in a step are an
+    /// update.
+    Changelog { input: Node, key: Vec<usize>, schema: SchemaRef },
     /// A watermark, or a clock, that arrives as [`crate::Mark`]s.
     Watermark { input: Node, schema: SchemaRef },
     /// The least of several watermarks.
@@ -103,6 +106,10 @@ pub enum OperatorSpec {
     DropLate { input: Node, watermark: Node, column: usize },
     /// The rows, once the watermark has passed their time in `column`.
     Withhold { input: Node, watermark: Node, column: usize },
+    /// A time every step from the start on, each when the clock has come to it.
+    Ticks { clock: Node, start_us: i64, step_us: i64, schema: SchemaRef },
+    /// The rows as they come, of which none is ever taken back.
+    Settled { input: Node },
     /// An aggregate of which the key at `window` is a time: state that the watermark has passed goes, results stay.
     WindowedAggregate {
         input: Node,
@@ -112,8 +119,22 @@ pub enum OperatorSpec {
         aggregates: Vec<AggregateSpec>,
         schema: SchemaRef,
     },
+    /// A join, a top-n or a recomputation whose rows go once the watermark has passed their end; what was put out stays.
+    Forgetting {
+        operator: Box<OperatorSpec>,
+        watermark: Node,
+        /// By input of the operator.
+        ends: Vec<Option<End>>,
+    },
     /// The rows that are shown at the time of the clock.
     Temporal { input: Node, clock: Node, column: usize, shown: Shown },
+}
+
+/// When rows are of no use any more: once the watermark has passed their time in `column` by this much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct End {
+    pub column: usize,
+    pub later_us: i64,
 }
 
 /// When a row is shown.
@@ -343,7 +364,9 @@ impl DataflowSpec {
 
     /// Whether some operator computes whole partitions again when a row of theirs changes.
     pub fn recomputes(&self) -> bool {
-        self.operators.iter().any(|operator| matches!(operator, OperatorSpec::Recompute { .. }))
+        self.operators
+            .iter()
+            .any(|operator| matches!(operator.lasting(), OperatorSpec::Recompute { .. }))
     }
 
     /// The inputs in the order in which they have to be filled: what a temporal join looks up is there before the rows
@@ -374,21 +397,25 @@ impl DataflowSpec {
     pub fn schema_of(&self, node: Node) -> SchemaRef {
         match node {
             Node::Input(input) => Arc::clone(&self.inputs[input].schema),
-            Node::Operator(operator) => match &self.operators[operator] {
+            Node::Operator(operator) => match self.operators[operator].lasting() {
                 OperatorSpec::Project { schema, .. }
                 | OperatorSpec::UnionAll { schema, .. }
                 | OperatorSpec::Aggregate { schema, .. }
                 | OperatorSpec::Join { schema, .. }
                 | OperatorSpec::Lookup { schema, .. }
                 | OperatorSpec::Recompute { schema, .. }
+                | OperatorSpec::Ticks { schema, .. }
                 | OperatorSpec::TopN { schema, .. }
                 | OperatorSpec::Watermark { schema, .. }
                 | OperatorSpec::LeastWatermark { schema, .. }
                 | OperatorSpec::WindowedAggregate { schema, .. }
+                | OperatorSpec::Changelog { schema, .. }
                 | OperatorSpec::Unnest { schema, .. } => Arc::clone(schema),
+                OperatorSpec::Forgetting { .. } => unreachable!("none is inside another"),
                 OperatorSpec::Constant { rows } => rows.schema(),
                 OperatorSpec::Filter { input, .. }
                 | OperatorSpec::DropLate { input, .. }
+                | OperatorSpec::Settled { input }
                 | OperatorSpec::Withhold { input, .. }
                 | OperatorSpec::Temporal { input, .. } => self.schema_of(*input),
                 OperatorSpec::Normalise { input, .. } => Arc::clone(&self.inputs[*input].schema),
@@ -400,13 +427,15 @@ impl DataflowSpec {
     pub fn is_append_only(&self, node: Node) -> bool {
         match node {
             Node::Input(input) => self.inputs[input].kind == InputKind::AppendOnly,
-            Node::Operator(operator) => match &self.operators[operator] {
+            Node::Operator(operator) => match self.operators[operator].lasting() {
                 OperatorSpec::Normalise { .. }
                 | OperatorSpec::Recompute { .. }
                 | OperatorSpec::Temporal { shown: Shown::Until, .. }
                 | OperatorSpec::TopN { .. } => false,
                 // What is put out is never taken back.
-                OperatorSpec::Withhold { .. } => true,
+                OperatorSpec::Withhold { .. }
+                | OperatorSpec::Changelog { .. }
+                | OperatorSpec::Settled { .. } => true,
                 OperatorSpec::Join { left, right, join, .. } => match join.kind {
                     JoinKind::Inner | JoinKind::Semi => {
                         self.is_append_only(*left) && self.is_append_only(*right)
@@ -428,17 +457,18 @@ impl DataflowSpec {
     pub(crate) fn is_consolidated(&self, node: Node) -> bool {
         match node {
             Node::Input(_) => self.is_append_only(node),
-            Node::Operator(operator) => match &self.operators[operator] {
+            Node::Operator(operator) => match self.operators[operator].lasting() {
                 OperatorSpec::Normalise { .. }
                 | OperatorSpec::Aggregate { .. }
                 | OperatorSpec::Recompute { .. }
                 | OperatorSpec::Withhold { .. }
                 | OperatorSpec::WindowedAggregate { .. }
                 | OperatorSpec::Temporal { .. }
+                | OperatorSpec::Ticks { .. }
                 | OperatorSpec::TopN { .. } => true,
-                OperatorSpec::Filter { input, .. } | OperatorSpec::DropLate { input, .. } => {
-                    self.is_consolidated(*input)
-                }
+                OperatorSpec::Filter { input, .. }
+                | OperatorSpec::Settled { input }
+                | OperatorSpec::DropLate { input, .. } => self.is_consolidated(*input),
                 OperatorSpec::Project { .. }
                 | OperatorSpec::UnionAll { .. }
                 | OperatorSpec::Join { .. }
@@ -446,6 +476,8 @@ impl DataflowSpec {
                 | OperatorSpec::Constant { .. }
                 | OperatorSpec::Watermark { .. }
                 | OperatorSpec::LeastWatermark { .. }
+                | OperatorSpec::Changelog { .. }
+                | OperatorSpec::Forgetting { .. }
                 | OperatorSpec::Unnest { .. } => self.is_append_only(node),
             },
         }
@@ -461,6 +493,8 @@ impl OperatorSpec {
             | OperatorSpec::Aggregate { input, .. }
             | OperatorSpec::TopN { input, .. }
             | OperatorSpec::Watermark { input, .. }
+            | OperatorSpec::Changelog { input, .. }
+            | OperatorSpec::Settled { input }
             | OperatorSpec::Unnest { input, .. } => vec![*input],
             OperatorSpec::DropLate { input, watermark, .. }
             | OperatorSpec::Withhold { input, watermark, .. }
@@ -468,6 +502,10 @@ impl OperatorSpec {
                 vec![*input, *watermark]
             }
             OperatorSpec::Temporal { input, clock, .. } => vec![*input, *clock],
+            OperatorSpec::Ticks { clock, .. } => vec![*clock],
+            OperatorSpec::Forgetting { operator, watermark, .. } => {
+                operator.inputs().into_iter().chain([*watermark]).collect()
+            }
             OperatorSpec::Join { left, right, .. } | OperatorSpec::Lookup { left, right, .. } => {
                 vec![*left, *right]
             }
@@ -482,9 +520,18 @@ impl OperatorSpec {
         }
     }
 
+    /// The operator itself, where another forgets its rows.
+    pub fn lasting(&self) -> &OperatorSpec {
+        match self {
+            OperatorSpec::Forgetting { operator, .. } => operator,
+            lasting => lasting,
+        }
+    }
+
     /// Its name in `segue.operators` and in plans.
     pub fn name(&self) -> &'static str {
-        match self {
+        match self.lasting() {
+            OperatorSpec::Forgetting { .. } => unreachable!("none is inside another"),
             OperatorSpec::Project { .. } => "project",
             OperatorSpec::Filter { .. } => "filter",
             OperatorSpec::UnionAll { .. } => "union all",
@@ -502,11 +549,14 @@ impl OperatorSpec {
             OperatorSpec::TopN { .. } => "top n",
             OperatorSpec::Constant { .. } => "constant",
             OperatorSpec::Unnest { .. } => "unnest",
+            OperatorSpec::Changelog { .. } => "changelog",
             OperatorSpec::Watermark { .. } => "watermark",
             OperatorSpec::LeastWatermark { .. } => "least watermark",
             OperatorSpec::DropLate { .. } => "drop late",
+            OperatorSpec::Settled { .. } => "settled",
             OperatorSpec::Withhold { .. } => "emit on window close",
             OperatorSpec::Temporal { .. } => "temporal filter",
+            OperatorSpec::Ticks { .. } => "ticks",
         }
     }
 }

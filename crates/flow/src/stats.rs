@@ -22,6 +22,8 @@ pub struct OperatorStats {
     pub state_rows: u64,
     /// About how much memory they take.
     pub state_bytes: u64,
+    /// How much more they would take if nothing had left memory.
+    pub resting_bytes: u64,
     /// Rows for which an expression failed and gave NULL.
     pub expression_errors: u64,
     /// Rows that came when their window was closed, and were dropped.

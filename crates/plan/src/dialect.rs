@@ -6,20 +6,26 @@
 //! Invariant: a text becomes a value in one way only, that of `segue_formats`, whether it is inserted, copied, cast
 //! or compared.
 
+mod asof;
 mod bytes;
 mod calls;
 mod cast;
 mod concat;
+pub(crate) mod correlated;
 mod format;
+mod frames;
+mod gap_fill;
 mod gathered;
 mod general;
 mod items;
 mod jsonb;
 mod lateral;
+mod merged;
 mod operators;
 mod parse;
 mod quantified;
 mod regexp;
+pub(crate) mod session_frames;
 mod sessions;
 mod sets;
 mod simple;
@@ -57,6 +63,7 @@ pub fn functions() -> Vec<Arc<ScalarUDF>> {
         Arc::new(cast::function(SqlType::Uuid)),
         Arc::new(cast::function(SqlType::Jsonb)),
         Arc::new(format::function()),
+        Arc::new(session_frames::function()),
         Arc::new(zone::function()),
         Arc::new(parse::function()),
         Arc::new(signum().as_ref().clone().with_aliases(["sign"])),
@@ -72,7 +79,8 @@ pub struct Shapes;
 impl Shapes {
     /// The plan in a form that DataFusion can answer.
     pub fn rewrite(plan: LogicalPlan) -> Result<LogicalPlan> {
-        subqueries::rewrite(lateral::rewrite(plan)?)
+        let plan = session_frames::rewrite(plan)?;
+        correlated::rewrite(subqueries::rewrite(lateral::rewrite(plan)?)?)
     }
 }
 

@@ -4,7 +4,8 @@
 //! `proctime()` and `now()` by themselves are the time at which the row came in. An expression that fails for a row
 //! gives NULL, as in a view. The same definition gives the same plan whenever it is read.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use arrow::array::{
     ArrayRef, RecordBatch, RecordBatchOptions, TimestampMicrosecondArray, new_null_array,
@@ -14,9 +15,10 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Schema, SchemaRef};
 use datafusion::physical_expr::PhysicalExpr;
 use segue_catalog::Object;
-use segue_sql::{Column, Columns, Statement};
+use segue_sql::{Column, Columns};
 use segue_types::{SqlState, UserError};
 
+use crate::declared;
 use crate::delta::errors::type_name;
 use crate::delta::row_expression;
 
@@ -44,19 +46,31 @@ enum Value {
     Computed(Arc<dyn PhysicalExpr>),
 }
 
+/// What was planned of objects, by their definitions: statements ask each time they write.
+static PLANNED: LazyLock<Mutex<HashMap<String, Option<Arc<Generated>>>>> =
+    LazyLock::new(Mutex::default);
+/// More of them are forgotten together.
+const PLANNED_MAX: usize = 256;
+
 /// The generated columns of a source or table as it was created; `None` where there are none.
-pub fn of(object: &Object) -> Option<Generated> {
-    // Most objects have none, and statements ask for each row that they write.
+pub fn of(object: &Object) -> Option<Arc<Generated>> {
+    // Most objects have none.
     if !object.definition.contains(" AS ") {
         return None;
     }
-    let statement = segue_sql::parse(&object.definition).ok()?.pop()?;
-    let columns = match &statement {
-        Statement::CreateSource(create) => &create.columns,
-        Statement::CreateTable(create) => &create.columns,
-        _ => return None,
-    };
-    plan(columns, &object.schema).ok().flatten()
+    let planned = || PLANNED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = planned().get(&object.definition) {
+        return known.clone();
+    }
+    let found = declared::columns(object);
+    let found = found.and_then(|columns| plan(&columns, &object.schema).ok().flatten());
+    let found = found.map(Arc::new);
+    let mut planned = planned();
+    if planned.len() >= PLANNED_MAX {
+        planned.clear();
+    }
+    planned.insert(object.definition.clone(), found.clone());
+    found
 }
 
 /// Whether a column of the object is generated.

@@ -4,17 +4,16 @@
 //! |---|---|
 //! | idle_timeout | an interval: a split that was read and empty for so long holds nothing back; a minute by default |
 //! | history | `unordered` (the default): the watermark stands while a stage that ends is read; `ordered`: it moves |
-//!
-//! The same definition gives the same plan whenever it is read, so nothing of this is stored but the statement.
 
 use std::time::Duration;
 
 use arrow::datatypes::{DataType, Schema};
 use segue_catalog::{Mutability, Object};
-use segue_sql::{Columns, Statement, Watermark, WithOption};
+use segue_sql::{Columns, Watermark, WithOption};
 use segue_types::{SqlState, UserError, nearest};
 use sqlparser::ast::{BinaryOperator, Expr, Interval};
 
+use crate::declared;
 use crate::delta::errors::type_name;
 use crate::dialect::fixed_micros;
 
@@ -42,13 +41,7 @@ pub enum HistoryOrder {
 
 /// The watermark of a source or table as it was created.
 pub fn of(object: &Object) -> Option<WatermarkPlan> {
-    let statement = segue_sql::parse(&object.definition).ok()?.pop()?;
-    let columns = match &statement {
-        Statement::CreateSource(create) => &create.columns,
-        Statement::CreateTable(create) => &create.columns,
-        _ => return None,
-    };
-    plan(columns, &object.schema).ok().flatten()
+    plan(&declared::columns(object)?, &object.schema).ok().flatten()
 }
 
 /// The watermark that is declared among `columns`.

@@ -1,6 +1,7 @@
 //! Reading everything back. Each record is checked, and what a commit asserted is asserted again.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
 
@@ -76,10 +77,23 @@ impl Store {
     /// The state of all operators of an object: by operator and group, the base first and then its
     /// deltas, oldest first.
     pub fn state_blobs(&self, object: ObjectId) -> Result<Vec<StateBlob>, LoadError> {
+        let (first, last) = tables::operators_of(object);
+        let first = Owner { operator: first, group: 0 };
+        self.blobs_between(first, Owner { operator: last, group: u8::MAX })
+    }
+
+    /// The same of some vnode groups of one operator.
+    pub fn group_blobs(
+        &self,
+        operator: OperatorId,
+        groups: Range<u8>,
+    ) -> Result<Vec<StateBlob>, LoadError> {
+        let Some(last) = groups.end.checked_sub(1) else { return Ok(Vec::new()) };
+        self.blobs_between(Owner { operator, group: groups.start }, Owner { operator, group: last })
+    }
+
+    fn blobs_between(&self, first: Owner, last: Owner) -> Result<Vec<StateBlob>, LoadError> {
         guarded(|| {
-            let (first, last) = tables::operators_of(object);
-            let first = Owner { operator: first, group: 0 };
-            let last = Owner { operator: last, group: u8::MAX };
             let mut blobs: BTreeMap<Owner, Vec<StateBlob>> = BTreeMap::new();
             let mut take = |blob: StateBlob| {
                 let owner = Owner { operator: blob.operator, group: blob.group };

@@ -114,5 +114,6 @@ pub(super) fn relation_kind(kind: ObjectKind) -> RelationKind {
         ObjectKind::Table => RelationKind::Table,
         ObjectKind::View => RelationKind::View,
         ObjectKind::MaterializedView => RelationKind::MaterializedView,
+        ObjectKind::Sink => RelationKind::Sink,
     }
 }

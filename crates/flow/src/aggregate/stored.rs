@@ -51,7 +51,7 @@ impl Aggregate {
     }
 
     /// The deltas, bases in the place of those that have grown too heavy.
-    fn with_bases(&self, mut blobs: Vec<SealedBlob>) -> Vec<SealedBlob> {
+    fn with_bases(&mut self, mut blobs: Vec<SealedBlob>) -> Vec<SealedBlob> {
         let rebased = self.sizes.rebased(&blobs);
         if rebased == [false; GROUPS] {
             return blobs;

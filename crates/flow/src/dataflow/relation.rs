@@ -31,7 +31,7 @@ impl Relation {
             Identity::Row => Exchange::ByKey((0..spec.schema.fields().len()).collect()),
             Identity::None(_) => Exchange::Deal,
         };
-        let rows = |number: usize| shard(spec, number, workers.count());
+        let rows = |number: usize| shard(spec, number, workers.shards());
         let rows = RelationRows::new(workers, exchange, owner, rows);
         match path_from_state(spec) {
             Some(path) => Relation::Derived { rows, path },
@@ -85,13 +85,17 @@ fn path_from_state(spec: &DataflowSpec) -> Option<Vec<usize>> {
             }
             OperatorSpec::UnionAll { .. }
             | OperatorSpec::Unnest { .. }
+            | OperatorSpec::Changelog { .. }
             | OperatorSpec::Join { .. }
             | OperatorSpec::Lookup { .. }
             | OperatorSpec::Watermark { .. }
             | OperatorSpec::LeastWatermark { .. }
             | OperatorSpec::DropLate { .. }
+            | OperatorSpec::Settled { .. }
+            | OperatorSpec::Ticks { .. }
             | OperatorSpec::Withhold { .. }
             | OperatorSpec::WindowedAggregate { .. }
+            | OperatorSpec::Forgetting { .. }
             | OperatorSpec::Temporal { shown: Shown::From, .. } => return None,
             OperatorSpec::Normalise { .. }
             | OperatorSpec::Aggregate { .. }

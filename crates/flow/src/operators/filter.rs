@@ -11,22 +11,27 @@ use datafusion::physical_expr::PhysicalExpr;
 use super::Operator;
 use crate::delta::Delta;
 use crate::error::StepError;
-use crate::expression::evaluate_predicate;
+use crate::expression::{Failures, evaluate_noting, is_true};
 
 #[derive(Debug)]
 pub(crate) struct Filter {
     place: String,
     predicate: Arc<dyn PhysicalExpr>,
     errors: u64,
+    several: i64,
 }
 
 impl Filter {
     pub(crate) fn new(place: String, predicate: Arc<dyn PhysicalExpr>) -> Filter {
-        Filter { place, predicate, errors: 0 }
+        Filter { place, predicate, errors: 0, several: 0 }
     }
 
     fn filter(&mut self, delta: &Delta) -> Result<Delta, DataFusionError> {
-        let mask = evaluate_predicate(self.predicate.as_ref(), delta.rows(), &mut self.errors)?;
+        let mut failures = Failures::default();
+        let predicate = self.predicate.as_ref();
+        let mask = is_true(&evaluate_noting(predicate, delta.rows(), 0, &mut failures)?)?;
+        self.errors += failures.count;
+        self.several += failures.several_in(delta);
         let rows = filter_record_batch(delta.rows(), &mask)?;
         Ok(match delta.weights() {
             None => Delta::inserts(rows),
@@ -54,5 +59,9 @@ impl Operator for Filter {
 
     fn expression_errors(&self) -> u64 {
         self.errors
+    }
+
+    fn several_rows(&self) -> i64 {
+        self.several
     }
 }

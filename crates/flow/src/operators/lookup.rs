@@ -1,7 +1,8 @@
 //! The temporal join: each arriving row meets the rows of the other side that are there at that moment, for good.
 //!
-//! It keeps the looked-up side alone. Rows of that side that come or go later change nothing that was put out, so this
-//! is the one operator whose output depends on the order of arrival. FOR SYSTEM_TIME AS OF PROCTIME() asks for that.
+//! Rows of the looked-up side that come or go later change nothing that was put out, so this is the one operator whose
+//! output depends on the order of arrival. FOR SYSTEM_TIME AS OF PROCTIME() asks for that. It keeps that side, and of a
+//! side whose rows may be taken back what they were given.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use segue_types::StateBlob;
 
 use super::join::From;
 use super::join::pairs::{Pairs, by_itself, joined_schema};
-use super::{Operator, OperatorState, StateSize};
+use super::{Given, Held, Operator, OperatorState, StateSize};
 use crate::arrangement::{Arrangement, Changes, Keys};
 use crate::blob::{BlobOwner, SealedBlob};
 use crate::delta::Delta;
@@ -24,8 +25,9 @@ pub(crate) struct Lookup {
     spec: JoinSpec,
     joined: SchemaRef,
     schema: SchemaRef,
-    rows: Arrangement,
-    owner: BlobOwner,
+    right: Held,
+    /// `None` where the arriving rows stay.
+    given: Option<Given>,
     errors: u64,
 }
 
@@ -46,39 +48,74 @@ impl Lookup {
             place,
             joined: joined_schema(left, right),
             schema: crate::rows::nullable(schema),
-            rows: Arrangement::new(right, spec.right_key.clone(), Changes::ComeAndGo),
+            right: Held {
+                rows: Arrangement::new(right, spec.right_key.clone(), Changes::ComeAndGo),
+                owner,
+            },
             spec: spec.clone(),
-            owner,
+            given: None,
             errors: 0,
         }
+    }
+
+    /// The same for a side whose rows may be taken back.
+    #[must_use]
+    pub(crate) fn remembering(mut self, left: &SchemaRef, owners: [BlobOwner; 2]) -> Lookup {
+        self.given = Some(Given::new((left, &self.spec.left_key), &self.schema, owners));
+        self
+    }
+
+    /// What goes takes back what it was given; what comes looks up.
+    fn replace(&mut self, deltas: &[Delta]) -> Result<Vec<Delta>, StepError> {
+        let Some(delta) = Delta::sum(deltas).map(Delta::consolidated) else {
+            return Ok(Vec::new());
+        };
+        let mut given = self.given.take().expect("the caller has looked");
+        let (back, come) = given.take_back(&delta, &self.schema);
+        let mut out = Vec::new();
+        self.look_up(&come, &mut out)?;
+        let out = back.into_iter().chain(self.named(out)).collect::<Vec<_>>();
+        given.note(&delta, &out, &self.place)?;
+        self.given = Some(given);
+        Ok(out)
+    }
+
+    fn named(&self, mut out: Vec<Delta>) -> Vec<Delta> {
+        out.retain(|delta| !delta.is_empty());
+        let named = out.into_iter().map(|delta| {
+            let columns = delta.rows().columns().to_vec();
+            let rows = RecordBatch::try_new(Arc::clone(&self.schema), columns);
+            delta.with_rows(rows.expect("the output's columns"))
+        });
+        named.collect()
     }
 
     fn update(&mut self, deltas: &[Delta]) -> Result<(), StepError> {
         let Some(delta) = Delta::sum(deltas) else { return Ok(()) };
         let delta = delta.consolidated();
-        let located = self.rows.locate(delta.rows());
-        self.rows.apply(&delta, &located, &self.place)?;
-        self.rows.settle();
+        let located = self.right.rows.locate(delta.rows());
+        self.right.rows.apply(&delta, &located, &self.place)?;
+        self.right.rows.settle();
         Ok(())
     }
 
     fn look_up(&mut self, delta: &Delta, out: &mut Vec<Delta>) -> Result<(), StepError> {
         let keys = Keys::of(delta.rows(), &self.spec.left_key);
         let mut found = vec![false; delta.len()];
-        let mut pairs = Pairs::new(&keys);
+        let mut pairs = Pairs::new(&keys, &self.right.rows);
         let meets_null = self.spec.null_keys == NullKeys::MeetNull;
-        while pairs.fill(&keys, &self.rows) {
+        while pairs.fill(&self.right.rows) {
             if !meets_null {
                 pairs.retain(|row| !keys.has_null(row));
             }
-            let mut joined = pairs.joined(From::Left, delta, &self.rows, &self.joined);
+            let mut joined = pairs.joined(From::Left, delta, &self.right.rows, &self.joined);
             if let Some(residual) = &self.spec.residual {
                 joined = pairs
                     .filter(residual.as_ref(), &joined, &mut self.errors)
                     .map_err(|source| StepError::Compute { place: self.place.clone(), source })?;
             }
             pairs.iter().for_each(|(row, _)| found[row as usize] = true);
-            out.push(Delta::weighted(joined, pairs.weights(delta, &self.rows).into()));
+            out.push(Delta::weighted(joined, pairs.weights(delta, &self.right.rows).into()));
         }
         if self.spec.kind == JoinKind::Left {
             let alone = (0..delta.len() as u32).filter(|row| !found[*row as usize]);
@@ -92,17 +129,14 @@ impl Lookup {
 impl Operator for Lookup {
     fn step(&mut self, inputs: &[&[Delta]]) -> Result<Vec<Delta>, StepError> {
         self.update(inputs[1])?;
+        if self.given.is_some() {
+            return self.replace(inputs[0]);
+        }
         let mut out = Vec::new();
         for delta in inputs[0] {
             self.look_up(delta, &mut out)?;
         }
-        out.retain(|delta| !delta.is_empty());
-        let named = out.into_iter().map(|delta| {
-            let columns = delta.rows().columns().to_vec();
-            let rows = RecordBatch::try_new(Arc::clone(&self.schema), columns);
-            delta.with_rows(rows.expect("the output's columns"))
-        });
-        Ok(named.collect())
+        Ok(self.named(out))
     }
 
     fn expression_errors(&self) -> u64 {
@@ -116,15 +150,21 @@ impl Operator for Lookup {
 
 impl OperatorState for Lookup {
     fn seal(&mut self) -> Vec<SealedBlob> {
-        self.rows.seal(&self.owner)
+        let mut blobs = self.right.seal();
+        blobs.extend(self.given.iter_mut().flat_map(Given::seal));
+        blobs
     }
 
     fn bases(&mut self) -> Vec<SealedBlob> {
-        self.rows.bases(&self.owner)
+        let given = self.given.iter().flat_map(Given::bases);
+        self.right.bases().into_iter().chain(given).collect()
     }
 
     fn load(&mut self, blobs: &[StateBlob]) -> Result<(), RestoreError> {
-        self.rows.load(&self.owner, blobs)
+        let Some(given) = &mut self.given else { return self.right.load(blobs) };
+        given.load(blobs)?;
+        let own = blobs.iter().filter(|blob| blob.operator == self.right.owner.operator);
+        self.right.load(&own.cloned().collect::<Vec<_>>())
     }
 
     fn contents(&mut self) -> Vec<Delta> {
@@ -132,6 +172,7 @@ impl OperatorState for Lookup {
     }
 
     fn size(&mut self) -> StateSize {
-        StateSize { rows: self.rows.row_count(), bytes: self.rows.bytes() }
+        let own = self.right.size();
+        self.given.iter().map(Given::size).chain([own]).sum()
     }
 }

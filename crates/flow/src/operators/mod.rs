@@ -3,8 +3,11 @@
 //! An operator gets the deltas of one step and answers with its own. Stateless ones work row by row, so
 //! they may be asked at any time; stateful ones also seal and load what they hold.
 
+mod changelog;
 mod constant;
 mod filter;
+mod given;
+mod held;
 mod join;
 mod lookup;
 mod normalise;
@@ -22,16 +25,23 @@ use crate::blob::SealedBlob;
 use crate::delta::Delta;
 use crate::error::{RestoreError, StepError};
 use crate::rows::RelationVersion;
+use crate::workers::{RestRound, Rested};
 
+pub(crate) use changelog::Changelog;
 pub(crate) use constant::Constant;
 pub(crate) use filter::Filter;
+pub(crate) use given::Given;
+pub(crate) use held::Held;
 pub(crate) use join::{Arrives, Join};
 pub(crate) use lookup::Lookup;
 pub(crate) use normalise::Normalise;
 pub(crate) use project::Project;
-pub(crate) use recompute::{Held, Recompute};
+pub(crate) use recompute::Recompute;
 pub(crate) use stored_rows::StoredRows;
-pub(crate) use time::{DropLate, Least, Temporal, Untimed, Watermark, Withhold, split_late};
+pub(crate) use time::{
+    DropLate, Forget, Forgetting, Least, Settled, Temporal, Ticks, Untimed, Watermark, Withhold,
+    split_late,
+};
 pub(crate) use top_n::TopN;
 pub(crate) use union_all::UnionAll;
 pub(crate) use unnest::Unnest;
@@ -67,6 +77,11 @@ pub(crate) trait Operator: Send {
         0
     }
 
+    /// Rows that are there and for which a subquery that stands for one value has several rows.
+    fn several_rows(&self) -> i64 {
+        0
+    }
+
     /// Rows that came when their time had been passed, and were dropped.
     fn late_rows(&self) -> u64 {
         0
@@ -75,6 +90,21 @@ pub(crate) trait Operator: Send {
     /// The time at which the clock will change something, if nothing else does.
     fn due(&self) -> Option<i64> {
         None
+    }
+
+    /// Lets state that is not in use leave memory.
+    fn rest(&mut self, _round: &RestRound) -> Rested {
+        Rested::default()
+    }
+
+    /// Reads back all that has left memory.
+    fn wake(&mut self) -> Result<(), RestoreError> {
+        Ok(())
+    }
+
+    /// How much has left memory.
+    fn resting(&self) -> StateSize {
+        StateSize::default()
     }
 
     /// The state, where there is any.

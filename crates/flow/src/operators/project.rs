@@ -10,7 +10,7 @@ use datafusion::physical_expr::PhysicalExpr;
 use super::Operator;
 use crate::delta::Delta;
 use crate::error::StepError;
-use crate::expression::evaluate;
+use crate::expression::{Failures, evaluate_noting};
 
 #[derive(Debug)]
 pub(crate) struct Project {
@@ -18,6 +18,7 @@ pub(crate) struct Project {
     expressions: Vec<Arc<dyn PhysicalExpr>>,
     schema: SchemaRef,
     errors: u64,
+    several: i64,
 }
 
 impl Project {
@@ -27,14 +28,18 @@ impl Project {
         schema: SchemaRef,
     ) -> Project {
         assert_eq!(expressions.len(), schema.fields().len(), "one field per expression");
-        Project { place, expressions, schema, errors: 0 }
+        Project { place, expressions, schema, errors: 0, several: 0 }
     }
 
     fn project(&mut self, delta: &Delta) -> Result<Delta, DataFusionError> {
         let mut columns = Vec::with_capacity(self.expressions.len());
+        let mut failures = Failures::default();
         for expression in &self.expressions {
-            columns.push(evaluate(expression.as_ref(), delta.rows(), &mut self.errors)?);
+            let value = evaluate_noting(expression.as_ref(), delta.rows(), 0, &mut failures)?;
+            columns.push(value);
         }
+        self.errors += failures.count;
+        self.several += failures.several_in(delta);
         let options = RecordBatchOptions::new().with_row_count(Some(delta.len()));
         let rows = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?;
         Ok(delta.with_rows(rows))
@@ -52,5 +57,9 @@ impl Operator for Project {
 
     fn expression_errors(&self) -> u64 {
         self.errors
+    }
+
+    fn several_rows(&self) -> i64 {
+        self.several
     }
 }

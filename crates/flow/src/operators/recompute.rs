@@ -13,20 +13,14 @@ use arrow::row::{RowConverter, SortField};
 use datafusion::error::DataFusionError;
 use segue_types::StateBlob;
 
-use super::{Operator, OperatorState, StateSize};
+use super::{Forget, Held, Operator, OperatorState, StateSize};
 use crate::arrangement::{Arrangement, Keys};
-use crate::blob::{BlobOwner, SealedBlob};
+use crate::blob::SealedBlob;
 use crate::delta::Delta;
 use crate::error::{RestoreError, StepError};
+use crate::mark::Times;
 use crate::program::Program;
 use crate::rows::nullable;
-
-/// A relation by partition, and who stores it.
-#[derive(Debug)]
-pub(crate) struct Held {
-    pub(crate) rows: Arrangement,
-    pub(crate) owner: BlobOwner,
-}
 
 /// The recompute operator.
 #[derive(Debug)]
@@ -119,7 +113,7 @@ impl Recompute {
 
 /// The rows of these keys.
 fn of_keys(rows: &Arrangement, keys: &Keys) -> Delta {
-    let slots = (0..keys.len()).flat_map(|row| rows.matches(keys, row)).collect::<Vec<_>>();
+    let slots = rows.heads(keys).into_iter().flat_map(|head| rows.chain(head)).collect::<Vec<_>>();
     rows.delta_of(&slots)
 }
 
@@ -159,24 +153,41 @@ impl Operator for Recompute {
     }
 }
 
+impl Forget for Recompute {
+    /// Of a partition that is over, also what was put out.
+    fn forget(
+        &mut self,
+        input: usize,
+        column: usize,
+        is_over: &dyn Fn(i64) -> bool,
+    ) -> Result<Times, StepError> {
+        let held = &mut self.inputs[input];
+        let place = held.rows.key().iter().position(|key| *key == column);
+        let place = place.expect("partitions end by a column of their key");
+        let (_, left) = held.rows.forget(column, is_over);
+        held.rows.settle();
+        let output = &mut self.output.rows;
+        output.forget(output.key()[place], is_over);
+        output.settle();
+        Ok(left)
+    }
+}
+
 impl OperatorState for Recompute {
     fn seal(&mut self) -> Vec<SealedBlob> {
-        let mut blobs = self.output.rows.seal(&self.output.owner);
-        for held in &mut self.inputs {
-            blobs.extend(held.rows.seal(&held.owner));
-        }
-        blobs
+        let held = [&mut self.output].into_iter().chain(&mut self.inputs);
+        held.flat_map(OperatorState::seal).collect()
     }
 
     fn bases(&mut self) -> Vec<SealedBlob> {
-        let held = self.inputs.iter().chain([&self.output]);
-        held.flat_map(|held| held.rows.bases(&held.owner)).collect()
+        let held = self.inputs.iter_mut().chain([&mut self.output]);
+        held.flat_map(OperatorState::bases).collect()
     }
 
     fn load(&mut self, blobs: &[StateBlob]) -> Result<(), RestoreError> {
         for held in self.inputs.iter_mut().chain([&mut self.output]) {
             let own = blobs.iter().filter(|blob| blob.operator == held.owner.operator);
-            held.rows.load(&held.owner, &own.cloned().collect::<Vec<_>>())?;
+            held.load(&own.cloned().collect::<Vec<_>>())?;
         }
         self.started = true;
         Ok(())
@@ -192,10 +203,6 @@ impl OperatorState for Recompute {
     }
 
     fn size(&mut self) -> StateSize {
-        let held = || self.inputs.iter().chain([&self.output]);
-        StateSize {
-            rows: held().map(|held| held.rows.row_count()).sum(),
-            bytes: held().map(|held| held.rows.bytes()).sum(),
-        }
+        self.inputs.iter_mut().chain([&mut self.output]).map(OperatorState::size).sum()
     }
 }

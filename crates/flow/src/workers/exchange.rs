@@ -42,7 +42,7 @@ impl Exchange {
         match self {
             Exchange::ByKey(key) => {
                 let route = |delta: &Delta| {
-                    Route::of_hashes(&hash_rows(delta.rows(), key), workers.count())
+                    Route::of_hashes(&hash_rows(delta.rows(), key), workers.shards())
                 };
                 deltas.iter().map(route).collect()
             }
@@ -58,7 +58,7 @@ fn deal(deltas: &[Delta], workers: Workers) -> Vec<Route> {
     if !workers.shares(total / DEALT_ROWS_FACTOR) {
         return deltas.iter().map(|_| Route::Whole(0)).collect();
     }
-    let shards = workers.count();
+    let shards = workers.shards();
     let mut before = 0;
     let mut routes = Vec::with_capacity(deltas.len());
     for delta in deltas {

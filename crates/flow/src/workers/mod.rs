@@ -3,10 +3,13 @@
 //! Words: a *shard* is an operator over whole vnode groups and nothing else, so that a stored blob belongs to one shard
 //! however many there are; the *exchange* of an input tells which shard takes a row; a *route* is that, for one delta.
 //! A step runs the shards side by side and puts their outputs together in the order of the shards.
+//! Large state is *spread*: it is dealt out to a shard for each vnode group, however few the threads are, so that parts
+//! of it may rest (see [`resting`]).
 //! Invariants: rows that meet in an operator go to one shard; results do not depend on which thread runs a shard, or
 //! when. So the number of workers may be another one after each restart.
 
 mod exchange;
+mod resting;
 mod shards;
 mod state;
 
@@ -17,36 +20,51 @@ use std::thread::Builder;
 use crate::key::{GROUPS, group_of, vnode_of};
 
 pub(crate) use exchange::Exchange;
+pub(crate) use resting::Home;
+pub use resting::{RestRound, Rested, StateSource};
 pub(crate) use shards::{Normalisers, RelationRows, Shards};
 
 /// Fewer rows than this are dealt with faster by one thread than several are started.
 const SHARED_ROWS_MIN: usize = 4096;
 
-/// How many threads may work on one operator at a time.
+/// How many threads may work on one operator at a time, and among how many shards they share its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Workers {
     count: NonZeroUsize,
+    shards: NonZeroUsize,
     stack_bytes: usize,
     shared_rows_min: usize,
 }
 
 impl Workers {
     /// The thread that steps works alone.
-    pub const ONE: Workers =
-        Workers { count: NonZeroUsize::MIN, stack_bytes: 0, shared_rows_min: SHARED_ROWS_MIN };
+    pub const ONE: Workers = Workers {
+        count: NonZeroUsize::MIN,
+        shards: NonZeroUsize::MIN,
+        stack_bytes: 0,
+        shared_rows_min: SHARED_ROWS_MIN,
+    };
     /// No vnode group can be shared.
     pub const MAX: usize = GROUPS;
 
     /// `count` threads, at most [`Workers::MAX`], with stacks of `stack_bytes`: expressions may nest deeply.
     pub fn new(count: NonZeroUsize, stack_bytes: usize) -> Workers {
         let max = NonZeroUsize::new(Workers::MAX).expect("there are groups");
-        Workers { count: count.min(max), stack_bytes, ..Workers::ONE }
+        let count = count.min(max);
+        Workers { count, shards: count, stack_bytes, ..Workers::ONE }
     }
 
     /// As many as another number of them, with the same stacks.
     #[must_use]
     pub fn with_count(self, count: NonZeroUsize) -> Workers {
         Workers { shared_rows_min: self.shared_rows_min, ..Workers::new(count, self.stack_bytes) }
+    }
+
+    /// As many, with a shard for each vnode group.
+    #[must_use]
+    pub fn spread(self) -> Workers {
+        let shards = NonZeroUsize::new(GROUPS).expect("there are groups");
+        Workers { shards, ..self }
     }
 
     /// Work is shared from this many rows on.
@@ -58,6 +76,11 @@ impl Workers {
     /// How many.
     pub fn count(self) -> usize {
         self.count.get()
+    }
+
+    /// How many shards an operator has whose work can be shared.
+    pub(crate) fn shards(self) -> usize {
+        self.shards.get()
     }
 
     /// Whether work over so many rows is shared.
@@ -72,25 +95,31 @@ impl Workers {
         shards: &mut [T],
         work: impl Fn(usize, &mut T) -> R + Sync,
     ) -> Vec<R> {
-        let [first, others @ ..] = shards else { return Vec::new() };
-        if others.is_empty() || !self.shares(rows) {
-            let all = shards.iter_mut().enumerate();
-            return all.map(|(number, shard)| work(number, shard)).collect();
+        let threads = if self.shares(rows) { self.count().min(shards.len()) } else { 1 };
+        let per_thread = shards.len().div_ceil(threads.max(1));
+        let run = |(thread, own): (usize, &mut [T])| {
+            let own = own.iter_mut().enumerate();
+            own.map(|(at, shard)| work(thread * per_thread + at, shard)).collect::<Vec<_>>()
+        };
+        if threads <= 1 {
+            return run((0, shards));
         }
-        let work = &work;
+        let mut shares = shards.chunks_mut(per_thread).enumerate();
+        let first = shares.next().expect("there are shards to share");
+        let run = &run;
         std::thread::scope(|scope| {
-            let start = |(number, shard)| {
-                let thread = Builder::new().name(format!("segue-worker-{}", number + 1));
-                let run = move || work(number + 1, shard);
-                let started = thread.stack_size(self.stack_bytes).spawn_scoped(scope, run);
+            let start = |share: (usize, _)| {
+                let thread = Builder::new().name(format!("segue-worker-{}", share.0));
+                let started =
+                    thread.stack_size(self.stack_bytes).spawn_scoped(scope, || run(share));
                 started.expect("the system has threads for as many workers as it was asked for")
             };
-            let started = others.iter_mut().enumerate().map(start).collect::<Vec<_>>();
-            let mut answers = vec![work(0, first)];
-            let join = |thread: std::thread::ScopedJoinHandle<'_, R>| {
+            let started = shares.map(start).collect::<Vec<_>>();
+            let mut answers = run(first);
+            let join = |thread: std::thread::ScopedJoinHandle<'_, Vec<R>>| {
                 thread.join().unwrap_or_else(|panic| resume_unwind(panic))
             };
-            answers.extend(started.into_iter().map(join));
+            answers.extend(started.into_iter().flat_map(join));
             answers
         })
     }
@@ -137,12 +166,15 @@ mod tests {
         let three = NonZeroUsize::new(3).expect("not zero");
         for shared_rows_min in [0, 1000] {
             let workers = Workers::new(three, 1 << 20).with_shared_rows_min(shared_rows_min);
-            let mut shards = [10, 20, 30];
-            let answers = workers.each(10, &mut shards, |number, shard| {
-                *shard += 1;
-                (number, *shard)
-            });
-            assert_eq!(answers, [(0, 11), (1, 21), (2, 31)]);
+            let mut shards = [10, 20, 30, 40];
+            for count in 0..=shards.len() {
+                let answers = workers.each(10, &mut shards[..count], |number, shard| {
+                    *shard += 1;
+                    (number, *shard)
+                });
+                let expected = shards[..count].iter().copied().enumerate().collect::<Vec<_>>();
+                assert_eq!(answers, expected);
+            }
         }
     }
 }

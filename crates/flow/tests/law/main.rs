@@ -1,8 +1,9 @@
 //! The law of the engine, by properties: after every step the sum of the output deltas, and the relation, are what DataFusion
 //! answers over the sum of the inputs. With duplicates, removals before their additions, NULL, −0.0, NaN, empty steps,
-//! keys that die and return, seals and restores at any step, versions read long after they were taken, and one to
+//! keys that die and return, seals and restores at any step, state that leaves memory and comes back, versions read long after they were taken, and one to
 //! three workers, of whom there are others after each seal.
 
+mod arrival;
 mod oracle;
 mod pipelines;
 mod rows;
@@ -27,10 +28,14 @@ fn steps(removals: bool) -> impl Strategy<Value = Vec<StepPlan>> {
     prop::collection::vec(rows::step_plan(removals), 1..8)
 }
 
-/// One, two, or three that share even the least work.
+/// One, two with a shard for each vnode group, or three that share even the least work.
 fn workers(count: usize) -> Workers {
     let workers = Workers::new(NonZeroUsize::new(count).expect("not zero"), 1 << 20);
-    if count == 3 { workers.with_shared_rows_min(0) } else { workers }
+    match count {
+        2 => workers.spread(),
+        3 => workers.with_shared_rows_min(0),
+        _ => workers,
+    }
 }
 
 /// Another number of workers.
@@ -82,6 +87,11 @@ fn check(
             dataflow = dataflow.resharded(workers(count)).expect("just sealed");
             let resharded = RowCounts::of_batches(dataflow.version().batches());
             prop_assert_eq!(&resharded, &expected, "resharded {}", pipeline.sql);
+        }
+        if step.seals && step.forgets {
+            dataflow.rest(&stored.round());
+            let at_rest = RowCounts::of_batches(dataflow.version().batches());
+            prop_assert_eq!(&at_rest, &expected, "at rest {}", pipeline.sql);
         }
         versions.push((version, expected));
         for (version, expected) in &versions {
@@ -188,4 +198,36 @@ proptest! {
     ) {
         check(&PIPELINES[pipeline], InputKind::AppendOnly, &steps, count)?;
     }
+}
+
+/// The inner of two aggregates is no relation's, so that its groups may leave memory.
+#[test]
+fn state_leaves_memory_and_what_a_row_touches_comes_back() {
+    let pipeline = PIPELINES.iter().find(|pipeline| pipeline.sql.starts_with("SELECT c, count(*)"));
+    let spec = (pipeline.expect("two aggregates").spec)(InputKind::Changelog);
+    let mut dataflow = Dataflow::new(OBJECT, spec, workers(2));
+    let mut live = Live::default();
+    let mut step = |dataflow: &mut Dataflow, keys: std::ops::Range<u8>| {
+        let plan = StepPlan::adding(keys.map(|key| [key, 0, 0, 0, 0, 0, 0]));
+        let inputs = live.apply(&plan).into_iter().map(|delta| (0, StepInput::Delta(delta)));
+        dataflow.step(inputs.collect()).expect("the inputs are valid");
+    };
+    let inner = |dataflow: &mut Dataflow| {
+        let stats = dataflow.operators();
+        let stats = stats.iter().find(|stats| stats.name == "aggregate").expect("the inner one");
+        (stats.state_rows, stats.state_bytes, stats.resting_bytes)
+    };
+    let mut stored = Stored::default();
+    step(&mut dataflow, 0..7);
+    assert_eq!(dataflow.rest(&stored.round()), segue_flow::Rested::default(), "nothing is sealed");
+    stored.keep(&dataflow.seal());
+    let (groups, awake, _) = inner(&mut dataflow);
+    let rested = dataflow.rest(&stored.round());
+    let (held, left, resting) = inner(&mut dataflow);
+    assert!(rested.bytes > 0 && left < awake && resting > 0, "{rested:?} {left} {awake}");
+    assert_eq!(held, groups, "what is at rest is held");
+    step(&mut dataflow, 2..3);
+    let (held, _, still) = inner(&mut dataflow);
+    assert!(0 < still && still < resting, "one vnode group came back: {still} of {resting} rest");
+    assert_eq!(held, groups);
 }

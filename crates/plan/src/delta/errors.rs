@@ -33,6 +33,10 @@ pub fn user_error(error: &DataFusionError, text: Option<&str>) -> UserError {
         DataFusionError::ArrowError(arrow, _) => arrow_error(arrow),
         DataFusionError::Plan(message) => plan_error(message),
         DataFusionError::Execution(message) => execution_error(message),
+        DataFusionError::NotImplemented(message) if message.contains("JOIN operator AsOf") => {
+            UserError::unsupported("an ASOF JOIN needs an inequality between its two sides")
+                .with_hint("Name the joined relation in it: ON a.k = b.k AND a.at >= b.at.")
+        }
         DataFusionError::NotImplemented(message) => UserError::unsupported(lower_first(message)),
         DataFusionError::ResourcesExhausted(message) => {
             UserError::new(SqlState::OUT_OF_MEMORY, "out of memory").with_detail(message.clone())
@@ -50,6 +54,9 @@ fn external(
 ) -> UserError {
     if let Some(error) = inner.downcast_ref::<UserError>() {
         return error.clone();
+    }
+    if let Some(error) = inner.downcast_ref::<segue_flow::SeveralRows>() {
+        return UserError::new(SqlState::CARDINALITY_VIOLATION, error.to_string());
     }
     match inner.downcast_ref::<DataFusionError>() {
         Some(error) => user_error(error, text),

@@ -2,12 +2,13 @@
 
 use std::fmt::Write;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow::datatypes::SchemaRef;
 use datafusion::physical_expr::PhysicalExpr;
 use segue_flow::{
-    AggregateSpec, Conflict, InputKind, JoinSpec, Node, NullKeys, OperatorSpec, PartitionedInput,
-    Shown, TopNSpec,
+    AggregateSpec, Conflict, End, InputKind, JoinSpec, Node, NullKeys, OperatorSpec,
+    PartitionedInput, Shown, TopNSpec,
 };
 
 use super::errors::type_name;
@@ -83,7 +84,7 @@ fn describe(
     let mut inputs = operator.inputs();
     if is_of_time(operator) {
         // How its marks come about is said by the columns' names.
-        inputs.truncate(1);
+        inputs.pop();
     }
     inputs.into_iter().for_each(|input| describe(plan, input, depth + 1, note, text));
 }
@@ -111,14 +112,19 @@ fn operator_text(plan: &ViewPlan, operator: &OperatorSpec) -> String {
             format!("{}; state: both sides", join_text(plan, operator.name(), *left, *right, join))
         }
         OperatorSpec::Lookup { left, right, join, .. } => {
-            format!(
-                "{}; state: the right side",
-                join_text(plan, operator.name(), *left, *right, join)
-            )
+            let text = join_text(plan, operator.name(), *left, *right, join);
+            match plan.spec.is_append_only(*left) {
+                true => format!("{text}; state: the right side"),
+                false => format!("{text}; state: both sides, and what the left one was given"),
+            }
         }
         OperatorSpec::Recompute { inputs, what, .. } => recompute_text(plan, inputs, what),
         OperatorSpec::TopN { input, top, .. } => top_text(plan, *input, top),
         OperatorSpec::Constant { rows } => format!("Constant, {} rows", rows.num_rows()),
+        OperatorSpec::Changelog { input, key, .. } => match key.as_slice() {
+            [] => "Changelog".to_owned(),
+            key => format!("Changelog by ({})", names(&plan.spec.schema_of(*input), key)),
+        },
         OperatorSpec::Unnest { input, lists, .. } => {
             format!("Unnest {}", names(&plan.spec.schema_of(*input), lists))
         }
@@ -133,6 +139,20 @@ fn time_text(plan: &ViewPlan, operator: &OperatorSpec) -> String {
             let name = plan.spec.schema_of(*input).field(keys[*window]).name().clone();
             let text = aggregate_text(plan, *input, keys, aggregates);
             format!("{text} until the watermark passes {name}")
+        }
+        OperatorSpec::Forgetting { operator, ends, .. } => {
+            let ends = operator.inputs().into_iter().zip(ends).filter_map(|(input, end)| {
+                let End { column, later_us } = (*end)?;
+                let name = plan.spec.schema_of(input).field(column).name().clone();
+                let later = Duration::from_micros(later_us.unsigned_abs());
+                Some(if later.is_zero() { name } else { format!("{name} + {later:?}") })
+            });
+            let ends = ends.collect::<Vec<_>>().join(", ");
+            format!("{} until the watermark passes {ends}", operator_text(plan, operator))
+        }
+        OperatorSpec::Settled { .. } => "Settled".to_owned(),
+        OperatorSpec::Ticks { step_us, .. } => {
+            format!("Ticks every {:?}", Duration::from_micros(step_us.unsigned_abs()))
         }
         OperatorSpec::Watermark { .. } => "Watermark".to_owned(),
         OperatorSpec::LeastWatermark { .. } => "Least watermark".to_owned(),
@@ -173,7 +193,13 @@ fn recompute_text(plan: &ViewPlan, inputs: &[PartitionedInput], what: &str) -> S
 }
 
 fn is_of_watermarks(operator: &OperatorSpec) -> bool {
-    matches!(operator, OperatorSpec::Watermark { .. } | OperatorSpec::LeastWatermark { .. })
+    matches!(
+        operator,
+        OperatorSpec::Watermark { .. }
+            | OperatorSpec::LeastWatermark { .. }
+            | OperatorSpec::Settled { .. }
+            | OperatorSpec::Ticks { .. }
+    )
 }
 
 fn is_of_time(operator: &OperatorSpec) -> bool {
@@ -182,6 +208,7 @@ fn is_of_time(operator: &OperatorSpec) -> bool {
         OperatorSpec::DropLate { .. }
             | OperatorSpec::Withhold { .. }
             | OperatorSpec::WindowedAggregate { .. }
+            | OperatorSpec::Forgetting { .. }
             | OperatorSpec::Temporal { .. }
     )
 }

@@ -6,6 +6,7 @@
 //! Words: an *input* is one object that a view reads, with the columns it needs of it, whatever number of times.
 
 mod arrival;
+mod changes;
 mod clock;
 pub mod errors;
 mod explain;
@@ -13,12 +14,12 @@ mod fragment;
 mod functions;
 mod leaf;
 mod names;
-mod one_row;
 mod optimize;
 mod physical;
 mod provider;
 mod refuse;
 mod row;
+mod ticks;
 mod translate;
 
 use std::collections::{BTreeSet, HashSet};
@@ -35,6 +36,7 @@ use sqlparser::ast::{Distinct, Query, SetExpr, Statement};
 
 pub use explain::{Place, explain, explain_with};
 pub use functions::sum_of_reals;
+pub(crate) use physical::held_type;
 pub(crate) use row::row_expression;
 
 use provider::CatalogProvider;
@@ -134,15 +136,25 @@ fn has_distinct_on(query: &Query) -> bool {
     matches!(select.distinct, Some(Distinct::On(_)))
 }
 
+/// How many columns a query has.
+pub fn width_of(catalog: &Catalog, query: &Query) -> Result<usize, UserError> {
+    let plan = logical_plan(&CatalogProvider::new(catalog), query)?;
+    Ok(plan.schema().fields().len())
+}
+
 /// The columns of `query` and what it reads; any query that can be answered will do.
 pub fn describe_query(catalog: &Catalog, query: &Query) -> Result<QueryShape, UserError> {
     let provider = CatalogProvider::new(catalog);
     let plan = logical_plan(&provider, query)?;
+    if changes::Changelog::is_in(&plan).map_err(|error| errors::user_error(&error, None))? {
+        let message = "changes of a relation are read by materialized views and sinks alone";
+        return Err(UserError::unsupported(message).with_hint("Make it a materialized view."));
+    }
     let plan_schema = output_schema(query, &plan);
     let plan = optimize::analyze(plan).map_err(|error| errors::user_error(&error, None))?;
     let typed = plan.schema().fields().iter().zip(plan_schema.fields());
     let fields = typed.map(|(typed, named)| {
-        let data_type = physical::held_type(typed.data_type());
+        let data_type = held_type(typed.data_type());
         named.as_ref().clone().with_data_type(data_type).with_nullable(true)
     });
     let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
@@ -204,6 +216,7 @@ fn logical_plan(provider: &CatalogProvider<'_>, query: &Query) -> Result<Logical
         .with_parse_float_as_decimal(true);
     let mut query = query.clone();
     arrival::mark(&mut query);
+    changes::mark(&mut query);
     let mut statement = Statement::Query(Box::new(query));
     crate::dialect::rewrite(&mut statement);
     SqlToRel::new_with_options(provider, options)

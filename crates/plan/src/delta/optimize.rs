@@ -32,8 +32,7 @@ use datafusion::optimizer::simplify_expressions::SimplifyExpressions;
 use datafusion::optimizer::{Analyzer, Optimizer, OptimizerContext, OptimizerRule};
 
 use super::fragment::STATE;
-use super::one_row;
-use crate::dialect::{Casts, Shapes};
+use crate::dialect::{Casts, Shapes, correlated};
 
 static OPTIONS: LazyLock<Arc<ConfigOptions>> = LazyLock::new(|| {
     let mut options = ConfigOptions::default();
@@ -74,7 +73,8 @@ pub(super) fn optimize(plan: LogicalPlan) -> Result<LogicalPlan> {
     ];
     let context = OptimizerContext::new_with_config_options(Arc::clone(&OPTIONS))
         .without_query_execution_start_time();
-    let plan = one_row::rewrite(first_rows(Shapes::rewrite(plan)?)?)?;
+    let plan = first_rows(Shapes::rewrite(plan)?)?;
+    let plan = correlated::rewrite_those(plan, |one| !correlated::is_one_row(&one.subquery))?;
     Optimizer::with_rules(rules).optimize(analyze(plan)?, &context, |_, _| {})
 }
 

@@ -44,7 +44,7 @@ pub(super) fn cast_to(
 }
 
 /// The type in which a relation holds values that an expression gives as `data_type`.
-pub(super) fn held_type(data_type: &DataType) -> DataType {
+pub(crate) fn held_type(data_type: &DataType) -> DataType {
     let utc = || Some("+00:00".into());
     match data_type {
         DataType::Int8 | DataType::UInt8 => DataType::Int16,

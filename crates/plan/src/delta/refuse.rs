@@ -100,7 +100,7 @@ pub(super) fn subqueries(plan: &LogicalPlan) -> Result<(), UserError> {
     match left {
         true => Err(refusal(
             "a subquery that cannot be turned into a join",
-            "Join the relation instead; inside the subquery, compare with the query around it by = alone.",
+            "Join the relation instead.",
         )),
         false => Ok(()),
     }

@@ -7,8 +7,10 @@
 
 mod aggregate;
 mod clock;
+mod closing;
 mod constant;
 mod distinct;
+mod ends;
 mod grouping;
 mod inputs;
 mod join;
@@ -25,7 +27,9 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::error::DataFusionError;
-use datafusion::logical_expr::{Distinct, Expr, Filter, LogicalPlan, Projection, TableScan, Union};
+use datafusion::logical_expr::{
+    Distinct, Expr, Filter, LogicalPlan, Projection, TableScan, Union, UserDefinedLogicalNodeCore,
+};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::scalar::ScalarValue;
@@ -33,9 +37,11 @@ use segue_flow::{DataflowSpec, Node, OperatorSpec};
 use segue_sql::Emission;
 use segue_types::{SqlState, UserError};
 
+use super::changes::Changelog;
 use super::leaf::Leaf;
 use super::physical::{cast_to, column, held_type, physical};
 use super::provider::{CatalogProvider, ReadAs, RelationSource};
+use super::ticks::TickSource;
 use super::{MarkInput, ViewInput, errors, refuse};
 
 use inputs::Inputs;
@@ -71,6 +77,8 @@ struct Translator<'a> {
     times: HashMap<Node, Times>,
     /// What delivers the time, if something asked for it.
     clock: Option<Node>,
+    /// When rows are shown.
+    emission: Emission,
 }
 
 /// The dataflow of `plan`, its relation named as `named`.
@@ -80,7 +88,7 @@ pub(super) fn translate(
     provider: &CatalogProvider<'_>,
     emission: Emission,
 ) -> Result<Translated, UserError> {
-    let mut translator = Translator::new(plan, provider)?;
+    let mut translator = Translator::new(plan, provider, emission)?;
     let output = match translator.node(plan) {
         Ok(output) => output,
         Err(error)
@@ -89,13 +97,13 @@ pub(super) fn translate(
                 && !super::clock::is_in_plan(plan) =>
         {
             // What has no operators may still have a batch plan.
-            translator = Translator::new(plan, provider)?;
+            translator = Translator::new(plan, provider, emission)?;
             translator.whole(plan).map_err(|_| error)?
         }
         Err(error) => return Err(error),
     };
     let output = translator.root(output, named);
-    let output = translator.emitted(output, emission)?;
+    let output = translator.emitted(output)?;
     let Translator { inputs, mut spec, notices, mut times, .. } = translator;
     spec.watermarks = times.remove(&output.node).unwrap_or_default();
     let types = spec.schema_of(output.node);
@@ -118,6 +126,7 @@ impl<'a> Translator<'a> {
     fn new(
         plan: &LogicalPlan,
         provider: &'a CatalogProvider<'_>,
+        emission: Emission,
     ) -> Result<Translator<'a>, UserError> {
         let (mut inputs, spec) = Inputs::collect(plan, provider)?;
         let times = inputs.take_times();
@@ -130,6 +139,7 @@ impl<'a> Translator<'a> {
             given: Vec::new(),
             times,
             clock: None,
+            emission,
         })
     }
 }
@@ -155,6 +165,9 @@ impl Translator<'_> {
             LogicalPlan::Unnest(unnest) => self.unnest(unnest),
             LogicalPlan::Subquery(subquery) => self.node(&subquery.subquery),
             LogicalPlan::Extension(extension) => {
+                if let Some(changelog) = extension.node.as_any().downcast_ref::<Changelog>() {
+                    return self.changelog(changelog);
+                }
                 let leaf = extension.node.as_any().downcast_ref::<Leaf>();
                 let leaf = leaf.ok_or_else(|| UserError::internal("a node of nobody's"))?;
                 Ok(self.given[leaf.number()].clone())
@@ -176,6 +189,9 @@ impl Translator<'_> {
             scan.filters.is_empty() && scan.fetch.is_none(),
             "no relation takes filters or limits"
         );
+        if let Some(ticks) = scan.source.downcast_ref::<TickSource>() {
+            return Ok(self.ticks(ticks));
+        }
         let source = scan.source.downcast_ref::<RelationSource>();
         let source = source.ok_or_else(|| UserError::internal("a scan of what is no relation"))?;
         if source.read == ReadAs::OfArrival && self.looked_up == 0 {
@@ -188,6 +204,17 @@ impl Translator<'_> {
             return Ok(input);
         }
         Ok(self.pick(&input, &places))
+    }
+
+    fn changelog(&mut self, changelog: &Changelog) -> Result<Output, UserError> {
+        let input = self.node(&changelog.input)?.node;
+        let from = self.spec.schema_of(input);
+        let op = changelog.schema().fields().last().map(Arc::clone);
+        let fields = from.fields().iter().map(Arc::clone).chain(op);
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let key = changelog.key.clone();
+        let node = self.push(OperatorSpec::Changelog { input, key, schema });
+        Ok(Output { node, key: Vec::new() })
     }
 
     /// The columns at `places`, and the key if all of it is among them.

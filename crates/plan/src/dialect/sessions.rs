@@ -46,7 +46,7 @@ pub(super) fn query(base: &str, at: &Expr, gap_us: i64, by: &[Expr]) -> Option<B
 }
 
 /// A column by its own name: what is around it is another relation further out.
-fn column(expression: &Expr) -> Option<&Ident> {
+pub(super) fn column(expression: &Expr) -> Option<&Ident> {
     match expression {
         Expr::Identifier(name) => Some(name),
         Expr::CompoundIdentifier(parts) => parts.last(),

@@ -58,7 +58,7 @@ const SETS: &[Set] = &[
 ];
 
 /// Functions in FROM that stay as they are.
-const TABLES: &[&str] = &["hop", "session", "tumble"];
+const TABLES: &[&str] = &["gap_fill", "hop", "session", "tumble"];
 
 /// The set of this name; `json_…` is `jsonb_…`.
 fn set_of(name: &str) -> Option<&'static Set> {

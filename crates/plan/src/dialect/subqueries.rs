@@ -19,6 +19,8 @@ use datafusion::logical_expr::{
 };
 use datafusion::scalar::ScalarValue;
 
+use super::correlated::is_joined_by_datafusion;
+
 /// All of them in a plan.
 pub(super) fn rewrite(plan: LogicalPlan) -> Result<LogicalPlan> {
     let rewritten = plan.transform_up_with_subqueries(|node| match node {
@@ -61,13 +63,14 @@ fn condition(filter: Filter) -> Result<Transformed<LogicalPlan>> {
 /// Whether DataFusion has a join for what a condition requires.
 fn is_joined(part: &Expr) -> bool {
     match part {
-        Expr::Not(inner) => match inner.as_ref() {
-            Expr::Exists(_) => true,
-            Expr::InSubquery(test) => !test.negated || !is_correlated(&test.subquery),
-            _ => false,
+        Expr::Not(inner) => {
+            matches!(inner.as_ref(), Expr::Exists(_) | Expr::InSubquery(_)) && is_joined(inner)
+        }
+        Expr::Exists(exists) => is_joined_by_datafusion(&exists.subquery),
+        Expr::InSubquery(test) => match test.negated {
+            true => !is_correlated(&test.subquery),
+            false => is_joined_by_datafusion(&test.subquery),
         },
-        Expr::Exists(_) => true,
-        Expr::InSubquery(test) => !test.negated || !is_correlated(&test.subquery),
         _ => false,
     }
 }
@@ -75,8 +78,8 @@ fn is_joined(part: &Expr) -> bool {
 /// Below OR and the like a mark join tells true from all else.
 fn is_joined_inside(part: &Expr) -> bool {
     match part {
-        Expr::Exists(_) => true,
-        Expr::InSubquery(test) => !test.negated,
+        Expr::Exists(exists) => is_joined_by_datafusion(&exists.subquery),
+        Expr::InSubquery(test) => !test.negated && is_joined_by_datafusion(&test.subquery),
         _ => false,
     }
 }

@@ -1,4 +1,4 @@
-//! TUMBLE, HOP and SESSION in FROM: subqueries that give each row its windows.
+//! TUMBLE, HOP, SESSION and GAP_FILL in FROM: subqueries that give each row its windows, or fill the gaps between them.
 //!
 //! `TUMBLE(t, at, size [, offset])` is `t` with the columns window_start and window_end;
 //! `HOP(t, at, step, size [, offset])` has a row for each window that holds the row. Windows begin at multiples of
@@ -12,7 +12,7 @@ use sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, Ident, TableAlias, TableFactor, Value, VisitMut, VisitorMut,
 };
 
-use super::sessions;
+use super::{gap_fill, sessions};
 
 /// More windows than these for one row are a mistake.
 const MAX_WINDOWS: i64 = 1000;
@@ -51,6 +51,11 @@ fn windowed(factor: &TableFactor) -> Option<TableFactor> {
         let gap = micros(arguments.get(2)?)?;
         let by = arguments.get(3..).unwrap_or_default();
         return sessions::query(&base.text, arguments.get(1)?, gap, by).map(derived);
+    }
+    if name.to_string().eq_ignore_ascii_case("gap_fill") {
+        let step = micros(arguments.get(2)?)?;
+        let more = arguments.get(3..).unwrap_or_default();
+        return gap_fill::query(&base.text, arguments.get(1)?, step, more).map(derived);
     }
     let at = arguments.get(1)?.to_string();
     let text = match name.to_string().to_lowercase().as_str() {
@@ -121,8 +126,16 @@ fn plain(argument: &FunctionArg) -> Option<Expr> {
     }
 }
 
+/// An interval, also as a text alone.
 fn offset(argument: Option<&Expr>) -> Option<i64> {
-    argument.map_or(Some(0), signed_micros)
+    match argument {
+        None => Some(0),
+        Some(Expr::Value(value)) => match &value.value {
+            Value::SingleQuotedString(text) => micros_of(text.trim_start().trim_start_matches('+')),
+            _ => None,
+        },
+        Some(interval) => signed_micros(interval),
+    }
 }
 
 /// The length of an interval literal without months, which must be positive.
@@ -136,7 +149,11 @@ pub(crate) fn signed_micros(expr: &Expr) -> Option<i64> {
     let Expr::Value(value) = interval.value.as_ref() else { return None };
     let Value::SingleQuotedString(text) = &value.value else { return None };
     let unit = interval.leading_field.as_ref().map(ToString::to_string).unwrap_or_default();
-    let parsed = parse_interval_month_day_nano(format!("{text} {unit}").trim()).ok()?;
+    micros_of(format!("{text} {unit}").trim())
+}
+
+fn micros_of(text: &str) -> Option<i64> {
+    let parsed = parse_interval_month_day_nano(text).ok()?;
     let days = i64::from(parsed.days).checked_mul(86_400_000_000)?;
     (parsed.months == 0).then(|| days.checked_add(parsed.nanoseconds / 1000))?
 }

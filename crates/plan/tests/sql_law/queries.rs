@@ -138,4 +138,48 @@ pub const DIALECT: &[&str] = &[
     "SELECT a, c / 3 AS q, sum(c / 7) OVER (PARTITION BY a) AS s FROM t",
     "SELECT a, ARRAY[a] || d AS l, format('%s-%s', a, b) AS f, regexp_split_to_array(b, 'y') AS p FROM t",
     "SELECT b, last_value(a IGNORE NULLS) OVER (PARTITION BY b ORDER BY a, c, d, at) AS l FROM t",
+    // Subqueries that DataFusion has no join for.
+    "SELECT t.a, l.a, l.b FROM t, LATERAL (SELECT a, b FROM u WHERE u.a = t.a AND u.c > t.c ORDER BY c, d, at, b LIMIT 2) AS l",
+    "SELECT t.a, l.c FROM t LEFT JOIN LATERAL (SELECT c FROM u WHERE u.b = t.b ORDER BY c DESC NULLS LAST, a, d, at LIMIT 1 OFFSET 1) AS l ON l.c > t.c",
+    "SELECT a, (SELECT count(*) FROM u WHERE u.a < t.a) AS n, (SELECT sum(u.d) + t.a FROM u WHERE u.b = t.b AND u.a >= t.a) AS s FROM t",
+    "SELECT a, b FROM t WHERE d > (SELECT avg(d) FROM u WHERE u.a <= t.a) OR EXISTS (SELECT b FROM u WHERE u.a = t.a GROUP BY b HAVING count(*) > t.c)",
+    "SELECT a, (SELECT max(x.d) FROM (SELECT d, row_number() OVER (ORDER BY d, a, c, at) AS n FROM u WHERE u.a > t.a) AS x WHERE n < 3) AS m FROM t",
+    "SELECT t.a, l.v FROM t, LATERAL (SELECT a AS v FROM u WHERE u.b = t.b UNION ALL SELECT t.a + 1 UNION ALL SELECT id FROM k WHERE k.a > t.a) AS l",
+    "SELECT t.a, l.id, l.c FROM t LEFT JOIN LATERAL (SELECT k.id, u.c FROM k LEFT JOIN u ON u.a = t.a AND k.id < u.a WHERE k.a = t.a) AS l ON true",
+    "SELECT t.a, l.x FROM t, LATERAL (SELECT DISTINCT u.b || t.b AS x FROM u WHERE u.a IS NOT DISTINCT FROM t.a) AS l",
+    "SELECT t.a, t.at, u.at FROM t ASOF JOIN u ON t.a = u.a AND t.at >= u.at",
+    "SELECT t.b, u.d FROM t ASOF LEFT JOIN u ON t.b = u.b AND u.d > t.d",
+    // Windows of rows that follow each other.
+    "SELECT a, count(*) OVER (PARTITION BY b ORDER BY at SESSION WITH GAP INTERVAL '30 seconds') AS n FROM t",
+    "SELECT at, max(d) OVER (ORDER BY at SESSION WITH GAP INTERVAL '1' MINUTE) AS m, count(*) OVER (PARTITION BY a) AS n FROM t",
+    "SELECT * FROM GAP_FILL((SELECT a, at, max(b) AS b, min(c) AS c FROM t GROUP BY a, at), at, INTERVAL '10 seconds', KEEPNULL(b), INTERPOLATE(c), PARTITION_BY(a)) AS g",
+];
+
+/// Queries in PostgreSQL's words beside others that DataFusion answers by itself: they ask for the same.
+pub const ALIKE: &[(&str, &str)] = &[
+    (
+        "SELECT t.a, l.id, l.a AS la FROM t, LATERAL (SELECT id, a FROM k WHERE k.a < t.a ORDER BY id LIMIT 2) AS l",
+        "SELECT a, id, la FROM (SELECT t.a, k.id, k.a AS la, row_number() OVER (PARTITION BY t.a, t.copy ORDER BY k.id) AS n \
+         FROM (SELECT a, row_number() OVER (ORDER BY a) AS copy FROM t) AS t JOIN k ON k.a < t.a) AS x WHERE n <= 2",
+    ),
+    (
+        "SELECT t.a, l.id FROM t LEFT JOIN LATERAL (SELECT id FROM k WHERE k.a = t.a ORDER BY id DESC LIMIT 1) AS l ON true",
+        "SELECT t.a, l.id FROM t LEFT JOIN (SELECT a, max(id) AS id FROM k GROUP BY a) AS l ON l.a = t.a",
+    ),
+    (
+        "SELECT a, (SELECT count(*) FROM k WHERE k.a < t.a) AS n FROM t",
+        "SELECT t.a, count(k.id) AS n FROM (SELECT a, row_number() OVER (ORDER BY a) AS copy FROM t) AS t \
+         LEFT JOIN k ON k.a < t.a GROUP BY t.a, t.copy",
+    ),
+    (
+        "SELECT t.a, k.id FROM t ASOF LEFT JOIN k ON t.a > k.id",
+        "SELECT t.a, max(k.id) AS id FROM (SELECT a, row_number() OVER (ORDER BY a) AS copy FROM t) AS t \
+         LEFT JOIN k ON k.id < t.a GROUP BY t.a, t.copy",
+    ),
+    (
+        "SELECT at, count(*) OVER (ORDER BY at SESSION WITH GAP INTERVAL '1 minute') AS n FROM t WHERE at IS NOT NULL",
+        "SELECT at, count(*) OVER (PARTITION BY s) AS n FROM (SELECT at, sum(CASE WHEN at < before + INTERVAL '1 minute' \
+         THEN 0 ELSE 1 END) OVER (ORDER BY at) AS s FROM (SELECT at, lag(at) OVER (ORDER BY at) AS before FROM t \
+         WHERE at IS NOT NULL) AS x) AS y",
+    ),
 ];

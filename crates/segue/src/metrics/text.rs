@@ -169,10 +169,11 @@ fn splits(page: &mut Page, status: &Status, name: &impl Fn(ObjectId) -> String) 
 fn operators(page: &mut Page, status: &Status, name: &impl Fn(ObjectId) -> String) {
     let mut of_object = std::collections::BTreeMap::new();
     for operator in &status.operators {
-        let sums: &mut [u64; 5] = of_object.entry(name(operator.object)).or_default();
+        let sums: &mut [u64; 6] = of_object.entry(name(operator.object)).or_default();
         let values = [
             operator.state_rows,
             operator.state_bytes,
+            operator.resting_bytes,
             operator.expression_errors,
             operator.rows_out,
             operator.late_rows,
@@ -182,6 +183,7 @@ fn operators(page: &mut Page, status: &Status, name: &impl Fn(ObjectId) -> Strin
     let families = [
         ("segue_state_rows", "gauge", "Rows of operator state."),
         ("segue_state_bytes", "gauge", "Bytes of operator state."),
+        ("segue_resting_bytes", "gauge", "Bytes of operator state that are only on disk."),
         ("segue_expression_errors_total", "counter", "Expressions that failed and gave NULL."),
         ("segue_operator_rows_total", "counter", "Rows that operators put out."),
         ("segue_late_rows_total", "counter", "Rows that came when their window was closed."),

@@ -140,6 +140,7 @@ pub(super) const RELATIONS: &[Relation] = &[
             ("workers", Kind::BigInt),
             ("state_rows", Kind::BigInt),
             ("state_bytes", Kind::BigInt),
+            ("resting_bytes", Kind::BigInt),
             ("expression_errors", Kind::BigInt),
             ("late_rows", Kind::BigInt),
         ],
@@ -422,6 +423,7 @@ fn operators(view: &View<'_>, status: &Status) -> Vec<Row> {
             operator.workers as u64,
             operator.state_rows,
             operator.state_bytes,
+            operator.resting_bytes,
             operator.expression_errors,
             operator.late_rows,
         ]

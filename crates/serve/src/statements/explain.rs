@@ -6,6 +6,7 @@ use segue_catalog::{RelationKind, Verb};
 use segue_plan::delta::{
     Place, explain as explain_view, explain_with as explain_view_with, plan_emitting, plan_stored,
 };
+use segue_plan::sink::plan_sink;
 use segue_plan::stages::{explain as explain_stages, plan_source, plan_table};
 use segue_sql::{Explain, ExplainMode, Explained, ObjectKind, Statement};
 use segue_types::UserError;
@@ -99,6 +100,10 @@ fn created(session: &Session, statement: &Statement) -> Result<String, UserError
                 ((*view.query.tree).clone(), view.emission),
             )?)
         }
+        Statement::CreateSink(sink) => {
+            let reading = session.planner.reading();
+            explain_view(&plan_sink(&reading.published.catalog, sink)?.view)
+        }
         Statement::CreateSource(source) => {
             let plan = plan_source(registry, source)?;
             let object = format!("Source {}", source.name);
@@ -142,6 +147,9 @@ fn measured(operator: &OperatorStatus) -> String {
     if operator.state_bytes > 0 {
         let (rows, bytes) = (operator.state_rows, operator.state_bytes);
         said += &format!(", held {rows} in {bytes} bytes");
+    }
+    if operator.resting_bytes > 0 {
+        said += &format!(", {} bytes at rest on disk", operator.resting_bytes);
     }
     said += &format!(", busy {:.3} ms", operator.busy.as_secs_f64() * 1000.0);
     if operator.workers > 1 {

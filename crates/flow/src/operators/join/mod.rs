@@ -16,11 +16,12 @@ use arrow::datatypes::SchemaRef;
 use datafusion::physical_expr::PhysicalExpr;
 use segue_types::StateBlob;
 
-use super::{Operator, OperatorState, StateSize};
+use super::{Forget, Operator, OperatorState, StateSize};
 use crate::arrangement::{Arrangement, Changes, Keys, Located};
 use crate::blob::{BlobOwner, SealedBlob};
 use crate::delta::Delta;
 use crate::error::{RestoreError, StepError};
+use crate::mark::Times;
 use crate::spec::{JoinKind, JoinSpec, NullKeys};
 use degrees::{Degrees, Kept};
 use pairs::{Output, Pairs};
@@ -156,8 +157,8 @@ impl Join {
     /// Joins the changes of one side with all of the other, then adds them to their side.
     fn meet(&mut self, from: From, arrived: &Arrived, out: &mut Output) -> Result<(), StepError> {
         let mut found = vec![0_i64; arrived.delta.len()];
-        let mut pairs = Pairs::new(&arrived.keys);
-        while pairs.fill(&arrived.keys, &self.side(other(from)).rows) {
+        let mut pairs = Pairs::new(&arrived.keys, &self.side(other(from)).rows);
+        while pairs.fill(&self.side(other(from)).rows) {
             let joined = self.joined_rows(from, &arrived.delta, &mut pairs)?;
             let counted = if self.has_degrees() { pairs.len() } else { 0 };
             for (row, slot) in pairs.iter().take(counted) {
@@ -257,8 +258,8 @@ impl Join {
                 let delta = Delta::inserts(self.side(from).rows.gather(slots));
                 let keys = Keys::of(delta.rows(), self.side(from).rows.key());
                 let mut found = vec![0; slots.len()];
-                let mut pairs = Pairs::new(&keys);
-                while pairs.fill(&keys, &self.side(other(from)).rows) {
+                let mut pairs = Pairs::new(&keys, &self.side(other(from)).rows);
+                while pairs.fill(&self.side(other(from)).rows) {
                     self.joined_rows(from, &delta, &mut pairs)?;
                     for (row, slot) in pairs.iter() {
                         found[row as usize] += self.side(other(from)).rows.weight(slot);
@@ -271,6 +272,35 @@ impl Join {
             }
         }
         Ok(())
+    }
+}
+
+impl Join {
+    /// The same, of which rows may go when they meet nothing any more.
+    pub(crate) fn forgetful(mut self) -> Join {
+        for side in [&mut self.left, &mut self.right] {
+            let empty = Arrangement::new(&self.schema, Vec::new(), Changes::ComeAndGo);
+            side.rows = std::mem::replace(&mut side.rows, empty).forgetful();
+            // Equal rows are one, which can be taken out.
+            if side.arrives == Arrives::Growing {
+                side.arrives = Arrives::Anyhow;
+            }
+        }
+        self
+    }
+}
+
+impl Forget for Join {
+    fn forget(
+        &mut self,
+        input: usize,
+        column: usize,
+        is_over: &dyn Fn(i64) -> bool,
+    ) -> Result<Times, StepError> {
+        let side = if input == 0 { &mut self.left } else { &mut self.right };
+        let (_, left) = side.rows.forget(column, is_over);
+        side.rows.settle();
+        Ok(left)
     }
 }
 

@@ -6,14 +6,13 @@
 use arrow::array::{Array, BooleanArray};
 use arrow::compute::{filter_record_batch, not};
 use arrow::datatypes::SchemaRef;
-use segue_types::StateBlob;
 
 use super::waiting::{Waiting, negated};
-use crate::blob::{BlobOwner, SealedBlob};
+use crate::blob::BlobOwner;
 use crate::delta::Delta;
-use crate::error::{RestoreError, StepError};
+use crate::error::StepError;
 use crate::mark::{Mark, Moved, micros};
-use crate::operators::{Operator, OperatorState, StateSize};
+use crate::operators::{Operator, OperatorState};
 use crate::spec::Shown;
 
 #[derive(Debug)]
@@ -89,30 +88,6 @@ impl Operator for Temporal {
     }
 
     fn state(&mut self) -> Option<&mut dyn OperatorState> {
-        Some(self)
-    }
-}
-
-impl OperatorState for Temporal {
-    fn seal(&mut self) -> Vec<SealedBlob> {
-        self.waiting.seal()
-    }
-
-    fn bases(&mut self) -> Vec<SealedBlob> {
-        self.waiting.bases()
-    }
-
-    fn load(&mut self, blobs: &[StateBlob]) -> Result<(), RestoreError> {
-        self.waiting.load(blobs)
-    }
-
-    /// Where rows go with time, those that are held are those that are in.
-    fn contents(&mut self) -> Vec<Delta> {
-        assert_eq!(self.shown, Shown::Until, "rows that came in are not held any more");
-        self.waiting.contents()
-    }
-
-    fn size(&mut self) -> StateSize {
-        self.waiting.size()
+        Some(&mut self.waiting)
     }
 }

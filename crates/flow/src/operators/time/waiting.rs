@@ -12,7 +12,7 @@ use crate::blob::{BlobOwner, SealedBlob};
 use crate::delta::Delta;
 use crate::error::{RestoreError, StepError};
 use crate::mark::micros;
-use crate::operators::StateSize;
+use crate::operators::{OperatorState, StateSize};
 
 #[derive(Debug)]
 pub(super) struct Waiting {
@@ -83,27 +83,31 @@ impl Waiting {
     pub(super) fn first(&self) -> Option<i64> {
         self.by_time.keys().next().copied()
     }
+}
 
-    pub(super) fn seal(&mut self) -> Vec<SealedBlob> {
+/// The state of the operators that let rows wait. Their relation is derived from it only where the rows that are held
+/// are those that were put out.
+impl OperatorState for Waiting {
+    fn seal(&mut self) -> Vec<SealedBlob> {
         self.rows.seal(&self.owner)
     }
 
-    pub(super) fn bases(&mut self) -> Vec<SealedBlob> {
+    fn bases(&mut self) -> Vec<SealedBlob> {
         self.rows.bases(&self.owner)
     }
 
-    pub(super) fn load(&mut self, blobs: &[StateBlob]) -> Result<(), RestoreError> {
+    fn load(&mut self, blobs: &[StateBlob]) -> Result<(), RestoreError> {
         self.rows.load(&self.owner, blobs)?;
         let slots = self.rows.live().collect::<Vec<_>>();
         slots.chunks(crate::rows::CHUNK_ROWS).for_each(|slots| self.sort_in(slots));
         Ok(())
     }
 
-    pub(super) fn contents(&self) -> Vec<Delta> {
+    fn contents(&mut self) -> Vec<Delta> {
         self.rows.contents()
     }
 
-    pub(super) fn size(&self) -> StateSize {
+    fn size(&mut self) -> StateSize {
         let rows = self.rows.row_count();
         // A place in an ordered set: a number and its share of a node.
         StateSize { rows, bytes: self.rows.bytes() + rows * 16 }

@@ -4,15 +4,14 @@
 //! dropped; so is a row without a time, for it would wait for ever.
 
 use arrow::datatypes::SchemaRef;
-use segue_types::StateBlob;
 
 use super::late::{Untimed, split_late};
 use super::waiting::Waiting;
-use crate::blob::{BlobOwner, SealedBlob};
+use crate::blob::BlobOwner;
 use crate::delta::Delta;
-use crate::error::{RestoreError, StepError};
+use crate::error::StepError;
 use crate::mark::Moved;
-use crate::operators::{Operator, OperatorState, StateSize};
+use crate::operators::{Operator, OperatorState};
 
 #[derive(Debug)]
 pub(crate) struct Withhold {
@@ -53,28 +52,6 @@ impl Operator for Withhold {
     }
 
     fn state(&mut self) -> Option<&mut dyn OperatorState> {
-        Some(self)
-    }
-}
-
-impl OperatorState for Withhold {
-    fn seal(&mut self) -> Vec<SealedBlob> {
-        self.waiting.seal()
-    }
-
-    fn bases(&mut self) -> Vec<SealedBlob> {
-        self.waiting.bases()
-    }
-
-    fn load(&mut self, blobs: &[StateBlob]) -> Result<(), RestoreError> {
-        self.waiting.load(blobs)
-    }
-
-    fn contents(&mut self) -> Vec<Delta> {
-        unreachable!("what was put out is not held any more")
-    }
-
-    fn size(&mut self) -> StateSize {
-        self.waiting.size()
+        Some(&mut self.waiting)
     }
 }

@@ -24,7 +24,8 @@ use segue_types::UserError;
 use super::super::MarkInput;
 use super::super::clock::{is, is_in, refused};
 use super::super::physical::{column, physical};
-use super::{Translator, user};
+use super::super::ticks::TickSource;
+use super::{Output, Translator, user};
 
 const DAY_US: i64 = 86_400_000_000;
 
@@ -78,6 +79,15 @@ impl Translator<'_> {
         let operator = OperatorSpec::Temporal { input, clock, column: width, shown: bound.shown };
         let node = self.push(operator);
         Ok(self.columns(node, kept))
+    }
+
+    /// `generate_series(start, now(), step)`
+    pub(super) fn ticks(&mut self, source: &TickSource) -> Output {
+        let clock = self.clock();
+        let TickSource { schema, start_us, step_us } = source;
+        let (schema, start_us, step_us) = (Arc::clone(schema), *start_us, *step_us);
+        let node = self.push(OperatorSpec::Ticks { clock, start_us, step_us, schema });
+        Output { node, key: Vec::new() }
     }
 
     /// The node that delivers the time of the step.

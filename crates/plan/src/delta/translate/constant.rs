@@ -13,6 +13,7 @@ use segue_types::UserError;
 use super::super::fragment;
 use super::super::provider::RelationSource;
 use super::super::refuse::refusal;
+use super::super::ticks::TickSource;
 use super::{Output, Translator, user};
 
 /// More rows than these belong into a table.
@@ -23,7 +24,10 @@ pub(super) fn is_constant(plan: &LogicalPlan) -> bool {
     let mut reads = false;
     let walked = plan.apply_with_subqueries(|node| {
         reads |= match node {
-            LogicalPlan::TableScan(scan) => scan.source.downcast_ref::<RelationSource>().is_some(),
+            LogicalPlan::TableScan(scan) => {
+                scan.source.downcast_ref::<RelationSource>().is_some()
+                    || scan.source.downcast_ref::<TickSource>().is_some()
+            }
             LogicalPlan::Extension(_) => true,
             _ => false,
         };

@@ -23,12 +23,12 @@ const MAX_INPUTS: usize = 12;
 pub(super) struct Input {
     pub(super) node: Node,
     pub(super) leaf: Leaf,
-    key: Vec<usize>,
+    pub(super) key: Vec<usize>,
 }
 
 impl Translator<'_> {
     /// The operator that computes `fragment` over `inputs`; `key` are the output's columns that partition it.
-    fn recompute(
+    pub(super) fn recompute(
         &mut self,
         what: &str,
         fragment: &LogicalPlan,
@@ -98,6 +98,9 @@ impl Translator<'_> {
         let mut computed = Computed::default();
         let calls = computed.out_of(&window.window_expr).map_err(user)?;
         let node = self.node(&window.input)?.node;
+        if let Some(closed) = self.closed_window(window, node, &calls, &computed)? {
+            return Ok(closed);
+        }
         let mut input = self.input_of(node, window.input.schema(), &computed.expressions)?;
         input.key = places(&common_partition(&calls), &input.leaf)?;
         let width = window.input.schema().fields().len();
@@ -112,7 +115,7 @@ impl Translator<'_> {
     }
 
     /// The columns at `places` in the types of `schema`.
-    fn logical(
+    pub(super) fn logical(
         &mut self,
         node: Node,
         places: &[usize],
@@ -257,7 +260,7 @@ impl Computed {
 }
 
 /// Where these columns are in a leaf.
-fn places(columns: &[Expr], leaf: &Leaf) -> Result<Vec<usize>, UserError> {
+pub(super) fn places(columns: &[Expr], leaf: &Leaf) -> Result<Vec<usize>, UserError> {
     let place = |column: &Expr| match plain_column(column, leaf.schema()) {
         Some(place) => Ok(place),
         None => Err(UserError::internal(format!("{column} is no column of a leaf"))),
@@ -266,7 +269,7 @@ fn places(columns: &[Expr], leaf: &Leaf) -> Result<Vec<usize>, UserError> {
 }
 
 /// The expressions by which all of these window functions are partitioned.
-fn common_partition(windows: &[Expr]) -> Vec<Expr> {
+pub(super) fn common_partition(windows: &[Expr]) -> Vec<Expr> {
     let partition = |expression: &Expr| match expression.clone().unalias() {
         Expr::WindowFunction(call) => call.params.partition_by,
         _ => Vec::new(),

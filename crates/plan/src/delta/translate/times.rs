@@ -3,20 +3,23 @@
 //! A watermark is delivered by a node of its own. It goes with its column through everything that lets the rows pass
 //! as they come, with an expression that keeps the order of times, through a union or a join by it as the least
 //! of both sides, and through GROUP BY or PARTITION BY with the column. What holds rows by such a column takes
-//! none whose time was passed; an aggregate forgets them.
+//! none whose time was passed, and forgets those that it holds.
 //! Here, and not where nodes of a query are translated: a kind of operator decides it, whatever it came from.
 
 use std::sync::Arc;
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, Column, Literal};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
-use segue_flow::{ColumnWatermark, JoinKind, JoinSpec, Node, OperatorSpec, mark_schema};
+use segue_flow::{
+    ColumnWatermark, End, JoinKind, JoinSpec, Node, OperatorSpec, TopNSpec, mark_schema,
+};
 use segue_sql::Emission;
 use segue_types::UserError;
 
+use super::ends::{self, Ends};
 use super::{Output, Translator};
 
 /// Columns that have a watermark, and the nodes that deliver it.
@@ -36,7 +39,7 @@ impl Translator<'_> {
         node
     }
 
-    fn add(&mut self, operator: OperatorSpec) -> Node {
+    pub(super) fn add(&mut self, operator: OperatorSpec) -> Node {
         self.spec.operators.push(operator);
         Node::Operator(self.spec.operators.len() - 1)
     }
@@ -45,7 +48,7 @@ impl Translator<'_> {
         self.times.get(&node).map_or(&[], Vec::as_slice)
     }
 
-    fn time_of(&self, node: Node, column: usize) -> Option<Node> {
+    pub(super) fn time_of(&self, node: Node, column: usize) -> Option<Node> {
         self.times(node).iter().find(|time| time.column == column).map(|time| time.node)
     }
 
@@ -67,31 +70,93 @@ impl Translator<'_> {
                 }
             }
             OperatorSpec::TopN { input, top, schema } => {
-                let input = self.without_late(input, &top.partition);
-                OperatorSpec::TopN { input, top, schema }
+                let Some(time) = self.first_time(input, &top.partition) else {
+                    let first = self.first_rows_by_time(input, &top);
+                    let time = first.and_then(|column| self.first_time(input, &[column]));
+                    let input = time.map_or(input, |time| self.without_late(input, time));
+                    return OperatorSpec::TopN { input, top, schema };
+                };
+                let input = self.without_late(input, time);
+                forgetting(OperatorSpec::TopN { input, top, schema }, time.node, vec![at(time)])
             }
             OperatorSpec::Recompute { mut inputs, program, key, schema, what } => {
-                if let [input] = inputs.as_mut_slice() {
-                    input.node = self.without_late(input.node, &input.key);
+                let time = match inputs.as_mut_slice() {
+                    [input] => {
+                        let time = self.first_time(input.node, &input.key);
+                        if let Some(time) = time {
+                            input.node = self.without_late(input.node, time);
+                        }
+                        time
+                    }
+                    _ => None,
+                };
+                let recompute = OperatorSpec::Recompute { inputs, program, key, schema, what };
+                match time {
+                    Some(time) => forgetting(recompute, time.node, vec![at(time)]),
+                    None => recompute,
                 }
-                OperatorSpec::Recompute { inputs, program, key, schema, what }
+            }
+            OperatorSpec::Join { left, right, join, schema } => {
+                self.join_in_time(left, right, join, schema)
             }
             other => other,
         }
     }
 
-    /// The node without rows whose partition is closed.
-    fn without_late(&mut self, input: Node, partition: &[usize]) -> Node {
-        let timed = |column: &usize| Some((*column, self.time_of(input, *column)?));
-        let Some((column, watermark)) = partition.iter().find_map(timed) else { return input };
+    /// The first of these columns that has a watermark.
+    fn first_time(&self, input: Node, columns: &[usize]) -> Option<ColumnWatermark> {
+        let timed = |column: &usize| {
+            Some(ColumnWatermark { column: *column, node: self.time_of(input, *column)? })
+        };
+        columns.iter().find_map(timed)
+    }
+
+    /// The time that a top-n is ordered by, where rows are shown once and for all: those that the watermark has passed
+    /// stay among the first, if none comes that is late.
+    fn first_rows_by_time(&self, input: Node, top: &TopNSpec) -> Option<usize> {
+        let first = top.order.first()?;
+        let is_upwards = !first.options.descending && !first.options.nulls_first;
+        let is_closed = self.emission == Emission::OnWindowClose && is_upwards;
+        (is_closed && self.time_of(input, first.column).is_some()).then_some(first.column)
+    }
+
+    /// The node without the rows that the watermark has passed.
+    fn without_late(&mut self, input: Node, time: ColumnWatermark) -> Node {
+        let ColumnWatermark { column, node: watermark } = time;
         self.push(OperatorSpec::DropLate { input, watermark, column })
+    }
+
+    /// A join by a time, or with a condition on two of them, forgets rows that meet nothing any more.
+    fn join_in_time(
+        &mut self,
+        left: Node,
+        right: Node,
+        join: JoinSpec,
+        schema: SchemaRef,
+    ) -> OperatorSpec {
+        let of_left = self.times(left).to_vec();
+        let of_right = self.times(right).to_vec();
+        let width = self.spec.schema_of(left).fields().len();
+        let Some(Ends { columns, ends }) = ends::of(&join, width, &of_left, &of_right) else {
+            return OperatorSpec::Join { left, right, join, schema };
+        };
+        let node_of = |times: &[ColumnWatermark], column: usize| {
+            let time = times.iter().find(|time| time.column == column);
+            time.expect("it was found among them").node
+        };
+        let watermarks = vec![node_of(&of_left, columns.0), node_of(&of_right, columns.1)];
+        let node = self.least(watermarks);
+        let left = self.without_late(left, ColumnWatermark { column: columns.0, node });
+        let right = self.without_late(right, ColumnWatermark { column: columns.1, node });
+        forgetting(OperatorSpec::Join { left, right, join, schema }, node, ends)
     }
 
     /// The watermarks of a node that was just added.
     fn passed_on(&mut self, node: Node) -> Times {
         let Node::Operator(place) = node else { unreachable!("inputs are not added") };
-        match self.spec.operators[place].clone() {
+        match self.spec.operators[place].lasting().clone() {
             OperatorSpec::Filter { input, .. }
+            | OperatorSpec::Settled { input, .. }
             | OperatorSpec::DropLate { input, .. }
             | OperatorSpec::Withhold { input, .. }
             | OperatorSpec::Lookup { left: input, .. } => self.times(input).to_vec(),
@@ -99,7 +164,11 @@ impl Translator<'_> {
                 self.kept(input, |column| (!lists.contains(&column)).then_some(column))
             }
             OperatorSpec::TopN { input, top, .. } => {
-                self.kept(input, |column| top.partition.contains(&column).then_some(column))
+                let order = self.first_rows_by_time(input, &top);
+                self.kept(input, |column| {
+                    let is_kept = top.partition.contains(&column) || order == Some(column);
+                    is_kept.then_some(column)
+                })
             }
             OperatorSpec::WindowedAggregate { input, keys, .. } => {
                 self.kept(input, |column| keys.iter().position(|key| *key == column))
@@ -202,13 +271,25 @@ impl Translator<'_> {
         self.add(OperatorSpec::LeastWatermark { inputs, schema })
     }
 
+    /// Whether all rows of a node have been held back already.
+    fn is_closed(&self, node: Node) -> bool {
+        let Node::Operator(place) = node else { return false };
+        match &self.spec.operators[place] {
+            OperatorSpec::Settled { .. } => true,
+            operator @ (OperatorSpec::Project { .. }
+            | OperatorSpec::Filter { .. }
+            | OperatorSpec::Unnest { .. }
+            | OperatorSpec::UnionAll { .. }) => {
+                let inputs = operator.inputs();
+                !inputs.is_empty() && inputs.into_iter().all(|input| self.is_closed(input))
+            }
+            _ => false,
+        }
+    }
+
     /// The result as it is shown: as it changes, or once a row's time was passed.
-    pub(super) fn emitted(
-        &mut self,
-        output: Output,
-        emission: Emission,
-    ) -> Result<Output, UserError> {
-        if emission == Emission::OnChange {
+    pub(super) fn emitted(&mut self, output: Output) -> Result<Output, UserError> {
+        if self.emission == Emission::OnChange || self.is_closed(output.node) {
             return Ok(output);
         }
         let Some(ColumnWatermark { column, node: watermark }) =
@@ -217,13 +298,22 @@ impl Translator<'_> {
             let message = "EMIT ON WINDOW CLOSE needs a column of the result that has a watermark";
             return Err(UserError::unsupported(message).with_hint(
                 "Declare WATERMARK FOR it on the source or append-only table, and select it; GROUP BY, PARTITION BY \
-                 or join by the column, or by window_start of a TUMBLE or HOP over it.",
+                 or join by the column, or by window_start of a TUMBLE or HOP over it, or ORDER BY it in OVER.",
             ));
         };
         let input = output.node;
         let node = self.push(OperatorSpec::Withhold { input, watermark, column });
         Ok(Output { node, key: output.key })
     }
+}
+
+fn forgetting(operator: OperatorSpec, watermark: Node, ends: Vec<Option<End>>) -> OperatorSpec {
+    OperatorSpec::Forgetting { operator: Box::new(operator), watermark, ends }
+}
+
+/// Rows are of no use once their own time was passed.
+fn at(time: ColumnWatermark) -> Option<End> {
+    Some(End { column: time.column, later_us: 0 })
 }
 
 /// The column of which this is a function that never exchanges the order of two times.
