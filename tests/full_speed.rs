@@ -1,7 +1,9 @@
 //! A view that joins a source whose producer never stops and is as fast as a core lets it be: it reads five million rows
 //! for itself, meets the live reading while that goes on, and the views that are there already stay fresh.
 //!
-//! Told in epochs, not in seconds: the machine may be busy with other tests. `segue-bench joining` prints the seconds.
+//! Told in epochs, not in seconds: the machine may be busy with other tests. Freshness is how many of them pass from a
+//! row's being stored in the broker to its being visible; its idle value is that of the same producer before the view
+//! joins. `segue-bench joining` prints the seconds.
 
 mod support;
 
@@ -22,6 +24,8 @@ const BATCH: u64 = 20_000;
 const EPOCHS_UNTIL_VISIBLE: u64 = 3;
 /// While there are live rows, the live view has moved after so many epochs.
 const EPOCHS_WITHOUT_NEWS_MAX: u64 = 100;
+/// How often freshness is measured before the view joins.
+const SAMPLES: usize = 50;
 /// Far more than the backfill needs, and far fewer than an hour has.
 const EPOCHS_UNTIL_MET_MAX: u64 = 10_000;
 
@@ -72,6 +76,35 @@ impl Drop for Producer {
 async fn number(client: &Client, sql: &str) -> u64 {
     let found = rows(client, sql).await;
     found[0][0].parse().unwrap_or_else(|_| panic!("{sql}: {found:?}"))
+}
+
+/// How many epochs it takes from a row's being stored in the broker to its being seen in the live view.
+#[derive(Default)]
+struct Freshness(Vec<u64>);
+
+impl Freshness {
+    /// Of what is stored now.
+    async fn sample(&mut self, client: &Client, producer: &Producer) {
+        let stored = producer.stored();
+        let both = "SELECT (SELECT max(epoch) FROM segue.checkpoints), n FROM live";
+        let look = async || {
+            let found = rows(client, both).await;
+            let number = |place: usize| found[0][place].parse::<u64>().expect("a number");
+            (number(0), number(1))
+        };
+        let (first, _) = look().await;
+        let last = wait_for_async("what is stored to be visible", DEADLINE, async || {
+            let (epoch, visible) = look().await;
+            (visible >= stored).then_some(epoch)
+        })
+        .await;
+        self.0.push(last - first);
+    }
+
+    fn median(&mut self) -> u64 {
+        self.0.sort_unstable();
+        self.0[self.0.len() / 2]
+    }
 }
 
 /// What somebody sees who looks while the view joins.
@@ -139,6 +172,10 @@ async fn a_view_of_five_million_rows_meets_a_live_reading_at_full_speed() {
     eprintln!("the first view has them after {:?}", began.elapsed());
 
     let producer = Producer::start(&kafka);
+    let (mut idle, mut joined) = (Freshness::default(), Freshness::default());
+    for _ in 0..SAMPLES {
+        idle.sample(&client, &producer).await;
+    }
     let joining = segue.connect().await;
     let creating = view("late");
     let created = tokio::spawn(async move { joining.batch_execute(&creating).await });
@@ -148,6 +185,7 @@ async fn a_view_of_five_million_rows_meets_a_live_reading_at_full_speed() {
     watch.moved = (first, watch.visible().await, producer.stored());
     while !created.is_finished() {
         watch.look().await;
+        joined.sample(&client, &producer).await;
         let epochs = watch.epoch().await - first;
         assert!(epochs < EPOCHS_UNTIL_MET_MAX, "not met after {epochs} epochs");
     }
@@ -158,6 +196,12 @@ async fn a_view_of_five_million_rows_meets_a_live_reading_at_full_speed() {
     eprintln!(
         "met after {epochs} epochs, {:?}, while {produced} rows were stored; at most {standstill} epochs without news",
         began.elapsed()
+    );
+    let (idle_median, joined_median) = (idle.median(), joined.median());
+    eprintln!("epochs until visible: {:?} without, {:?} with a backfill", idle.0, joined.0);
+    assert!(
+        joined_median <= 2 * idle_median.max(1),
+        "visible after {joined_median} epochs while a view joins, {idle_median} before"
     );
     assert!(produced > 0, "the producer ran");
     assert!(standstill <= EPOCHS_WITHOUT_NEWS_MAX, "{standstill} epochs without news");

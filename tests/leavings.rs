@@ -71,6 +71,32 @@ async fn a_subscription_goes_with_its_source_even_if_the_broker_is_down_then() {
         expect_subscriptions(&pulsar, partition, &[]);
     }
 
+    // What it has for itself, no other source may have, not even for a moment.
+    run(&client, &source("s", "")).await;
+    let shared = client.batch_execute(&source("other", "")).await.expect_err("it is taken");
+    let shared = shared.as_db_error().expect("the server says so");
+    assert_eq!(shared.code().code(), "55006");
+    assert!(shared.message().contains("belongs to source \"s\""), "{shared:?}");
+    run(&client, "DROP SOURCE s").await;
+
+    // The server dies when the subscription is there and the source is not: its next start removes it.
+    segue.kill();
+    segue.set_failpoints("after-pin=1*return");
+    segue.start_again();
+    segue.set_failpoints("");
+    let client = segue.connect().await;
+    client.batch_execute(&source("s", "")).await.expect_err("the server dies");
+    segue.wait_for_crash();
+    for partition in partitions {
+        expect_subscriptions(&pulsar, partition, &["mine"]);
+    }
+    segue.start_again();
+    let client = segue.connect().await;
+    assert_eq!(rows(&client, "SHOW SOURCES").await.len(), 0);
+    for partition in partitions {
+        expect_subscriptions(&pulsar, partition, &[]);
+    }
+
     // Made again at once: the removal does not take what is new.
     for _ in 0..5 {
         run(&client, &source("s", "")).await;

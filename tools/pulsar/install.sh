@@ -11,8 +11,8 @@ target=$home/pulsar-$version
 if [ -d "$target/libs" ]; then
     exit 0
 fi
-for tool in java mvn; do
-    command -v "$tool" >/dev/null || { echo "pulsar needs $tool (Java 17 or later, Maven)" >&2; exit 1; }
+for tool in javac mvn; do
+    command -v "$tool" >/dev/null || { echo "pulsar needs $tool (a JDK, 17 or later, and Maven)" >&2; exit 1; }
 done
 
 mkdir -p "$home"

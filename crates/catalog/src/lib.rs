@@ -17,8 +17,8 @@ mod snapshot;
 pub use drop::DropBehavior;
 pub use error::{CatalogError, Verb};
 pub use object::{
-    CaptureSwitch, ConsumerRef, Mutability, Object, ObjectKind, ObjectState, OnConflict,
-    RelationKind, Settings, SourceObject, StageObject, TableObject,
+    CaptureSwitch, ConsumerRef, Mutability, Object, ObjectGap, ObjectKind, ObjectState, OnConflict,
+    RelationKind, Removals, Settings, SinkObject, SourceObject, StageObject, TableObject,
 };
 pub use record::{OBJECT_FORMAT, RecordError};
 pub use snapshot::Catalog;
@@ -28,11 +28,12 @@ pub const USER_SCHEMA: &str = "public";
 /// The schema of the system relations.
 pub const SYSTEM_SCHEMA: &str = "segue";
 /// The relations of [`SYSTEM_SCHEMA`].
-pub const SYSTEM_RELATIONS: [&str; 9] = [
+pub const SYSTEM_RELATIONS: [&str; 10] = [
     "checkpoints",
     "compatibility",
     "connectors",
     "dead_letters",
+    "gaps",
     "jobs",
     "operators",
     "sources",

@@ -1,4 +1,4 @@
-//! An *object* is a named relation: source, table, view or materialized view, and all that is durable
+//! An *object* is what has a name: source, table, view, materialized view or sink, and all that is durable
 //! about it.
 //!
 //! Invariant: `Debug` output holds no option value and no definition text, since both may hold passwords.
@@ -8,7 +8,9 @@ use std::fmt;
 use std::num::NonZeroU32;
 
 use arrow_schema::SchemaRef;
-use segue_types::{Boundedness, ConsumerId, Continuity, ObjectId, RowSemantics};
+use segue_types::{
+    Boundedness, ConsumerId, Continuity, ObjectId, Position, RowSemantics, SplitId, StageIndex,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::OID_FIRST;
@@ -25,7 +27,7 @@ pub struct Object {
     /// The normalised statement, passwords included; whoever shows it redacts it.
     pub definition: String,
     pub kind: ObjectKind,
-    /// What this object reads, directly.
+    /// What this object reads, directly, and the table that a sink feeds.
     pub depends_on: BTreeSet<ObjectId>,
     pub state: ObjectState,
     /// The readings of sources that feed this object, by input.
@@ -38,6 +40,25 @@ pub struct Object {
     /// Why it is [`ObjectState::Failed`].
     #[serde(default)]
     pub failure: Option<String>,
+    /// What its readings had to pass over.
+    #[serde(default)]
+    pub gaps: Vec<ObjectGap>,
+}
+
+/// What a reading on behalf of an object passed over in one split because it was gone. Several gaps of a split are one
+/// record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ObjectGap {
+    pub source: ObjectId,
+    pub stage: StageIndex,
+    pub split: SplitId,
+    pub count: u32,
+    /// How many records at most, where positions tell.
+    pub records: Option<u64>,
+    /// Where the first gap began.
+    pub from: Position,
+    /// Where the last one ended, exclusive.
+    pub to: Position,
 }
 
 /// What `ALTER … SET`, PAUSE and RESUME have set.
@@ -72,6 +93,23 @@ pub enum ObjectKind {
     Table(TableObject),
     View,
     MaterializedView,
+    Sink(SinkObject),
+}
+
+/// A sink: a query whose changes go on to a table, or nowhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SinkObject {
+    pub into: Option<ObjectId>,
+    pub removals: Removals,
+}
+
+/// What becomes of rows that the query of a sink takes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Removals {
+    PassedOn,
+    /// `force_append_only`: they stay where they went.
+    LeftOut,
 }
 
 /// A source: stages and nothing stored.
@@ -161,6 +199,7 @@ pub enum RelationKind {
     Table,
     View,
     MaterializedView,
+    Sink,
 }
 
 impl Object {
@@ -171,6 +210,7 @@ impl Object {
             ObjectKind::Table(_) => RelationKind::Table,
             ObjectKind::View => RelationKind::View,
             ObjectKind::MaterializedView => RelationKind::MaterializedView,
+            ObjectKind::Sink(_) => RelationKind::Sink,
         }
     }
 
@@ -179,7 +219,7 @@ impl Object {
         match &self.kind {
             ObjectKind::Source(source) => &source.stages,
             ObjectKind::Table(table) => &table.stages,
-            ObjectKind::View | ObjectKind::MaterializedView => &[],
+            ObjectKind::View | ObjectKind::MaterializedView | ObjectKind::Sink(_) => &[],
         }
     }
 
@@ -202,6 +242,7 @@ impl RelationKind {
             RelationKind::Table => "TABLE",
             RelationKind::View => "VIEW",
             RelationKind::MaterializedView => "MATERIALIZED VIEW",
+            RelationKind::Sink => "SINK",
         }
     }
 }
@@ -213,6 +254,7 @@ impl fmt::Display for RelationKind {
             RelationKind::Table => "table",
             RelationKind::View => "view",
             RelationKind::MaterializedView => "materialized view",
+            RelationKind::Sink => "sink",
         })
     }
 }

@@ -131,6 +131,16 @@ impl Catalog {
         Ok(next)
     }
 
+    /// The snapshot in which no new object gets this id, nor a smaller one.
+    ///
+    /// # Panics
+    /// If it is not the next.
+    #[must_use]
+    pub fn without_id(&self, id: ObjectId) -> Catalog {
+        assert_eq!(id, self.next_id, "ids are taken one after the other");
+        Catalog { version: self.version + 1, next_id: ObjectId(id.0 + 1), ..self.clone() }
+    }
+
     /// The snapshot without these objects. Their ids stay used.
     ///
     /// # Panics

@@ -65,8 +65,8 @@ impl ConnectError {
                 UserError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
                     .with_detail(format!("The first position that is still there is {available}."))
                     .with_hint(
-                        "Lengthen the retention and create the source again, or start it at a later \
-                         position.",
+                        "Create the source again: with a longer retention, at a later position, or with ALLOW GAP, \
+                         which lets a stage go on at what is left.",
                     )
             }
             ConnectError::Truncated { end, .. } => {

@@ -31,6 +31,15 @@ pub struct Rows {
     pub bytes: usize,
 }
 
+/// How much lies between two positions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Distance {
+    /// At most so many.
+    Records(u64),
+    /// Of input, as [`Rows::bytes`] counts it.
+    Bytes(u64),
+}
+
 /// A record that could not be decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejected {

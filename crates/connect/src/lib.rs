@@ -26,6 +26,6 @@ pub use config::{
 };
 pub use definition::{Enumeration, Handoff, ReadDefinition, SplitDefinition, SplitStart};
 pub use error::ConnectError;
-pub use event::{ReadEvent, Rejected, Rows};
+pub use event::{Distance, ReadEvent, Rejected, Rows};
 pub use registry::{Capture, Connector, Registry, SplitReader, StageReader};
 pub use segue_types::{Changes, Ops};

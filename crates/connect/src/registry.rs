@@ -9,8 +9,8 @@ use futures::stream::BoxStream;
 use segue_types::{Position, PositionOrder, SplitId};
 
 use crate::{
-    Capabilities, ConnectError, Enumeration, Handoff, HasData, Latest, OptionSpec, ReadConfig,
-    ReadDefinition, ReadEvent,
+    Capabilities, ConnectError, Distance, Enumeration, Handoff, HasData, Latest, OptionSpec,
+    ReadConfig, ReadDefinition, ReadEvent,
 };
 
 /// A kind of external system.
@@ -76,15 +76,21 @@ pub trait Connector: Send + Sync {
         None
     }
 
+    /// What of this a read must have for itself, by the same name: no two sources may have it. `None`: nothing.
+    fn owns(&self, config: &ReadConfig) -> Option<String> {
+        let _ = config;
+        None
+    }
+
     /// Removes what [`Connector::leaves`] names. Succeeds when it is gone already.
     async fn release(&self, config: &ReadConfig) -> Result<(), ConnectError> {
         let _ = config;
         Ok(())
     }
 
-    /// How many rows, at most, lie between two positions of one split; `None` where positions do not tell.
-    fn rows_between(&self, from: &Position, to: &Position) -> Option<u64> {
-        let _ = (from, to);
+    /// How much lies between two positions of one split; `None` where positions do not tell.
+    fn distance(&self, config: &ReadConfig, from: &Position, to: &Position) -> Option<Distance> {
+        let _ = (config, from, to);
         None
     }
 

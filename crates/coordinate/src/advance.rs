@@ -148,6 +148,7 @@ pub(crate) fn is_ready(state: &ConsumerState, stage: StageIndex, split: &Split) 
     let splits = &state.stage(stage).splits;
     split.removed_in.is_none()
         && state.live.is_durable(split.found_in)
+        && split.gaps.recorded_in.is_none_or(|epoch| state.live.is_durable(epoch))
         && (split.after.iter()).filter_map(|id| splits.get(id)).all(|predecessor| {
             // What is met and not done holds its successors back at the leader.
             matches!(predecessor.place, Place::Met { .. })

@@ -7,7 +7,7 @@ use segue_types::{Epoch, Generation, Position, SplitId};
 use crate::advance::{acknowledge, acknowledge_all, advance, close};
 use crate::live::{Idleness, Live};
 use crate::state::Place;
-use crate::{Cause, ConsumerState, Effect, Event, FailedBy, Failure, Mode, Verdict};
+use crate::{Cause, ConsumerState, Effect, Event, FailedBy, Failure, Gap, Mode, Verdict};
 
 /// Whether the event counts. The engine asks this before it applies the rows that came with a
 /// report; what does not count must not be applied either.
@@ -17,7 +17,8 @@ pub fn verdict(state: &ConsumerState, event: &Event) -> Verdict {
     match event {
         Event::Progressed { report, stage, split, .. }
         | Event::SplitDone { report, stage, split, .. }
-        | Event::ReaderEnded { report, stage, split } => {
+        | Event::ReaderEnded { report, stage, split }
+        | Event::Skipped { report, stage, split, .. } => {
             if *stage == state.current_stage() {
                 live.judge_reader(split, *report)
             } else {
@@ -100,6 +101,7 @@ fn apply(state: &mut ConsumerState, event: Event, effects: &mut Vec<Effect>) {
         Event::EpochDurable { epoch } => return durable(state, epoch, effects),
         // Nothing is due before this end is durable, so there is no need to look.
         Event::SplitDone { split, at, .. } => return split_done(state, &split, at),
+        Event::Skipped { split, gap, .. } => return skipped(state, &split, gap),
         Event::ReaderEnded { split, .. } => {
             state.live.readers.remove(&split);
         }
@@ -156,6 +158,17 @@ fn place(state: &mut ConsumerState, split: &SplitId, place: Place) {
     let split = state.stage_mut(stage).splits.get_mut(split).expect("readers have known splits");
     assert!(matches!(split.place, Place::Next(_)), "only a split that is being read moves");
     split.place = place;
+}
+
+/// The reader is gone; the next one opens when this is durable.
+fn skipped(state: &mut ConsumerState, id: &SplitId, gap: Gap) {
+    state.live.readers.remove(id);
+    state.live.moved(id, &gap.to);
+    place(state, id, Place::Next(gap.to.clone()));
+    let (stage, open) = (state.current_stage(), state.live.open);
+    let split = state.stage_mut(stage).splits.get_mut(id).expect("it was just placed");
+    split.gaps.add(gap, open);
+    state.reshape();
 }
 
 fn idle(state: &mut ConsumerState, split: &SplitId) {

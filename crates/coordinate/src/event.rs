@@ -5,7 +5,7 @@
 
 use segue_types::{Epoch, Generation, Position, SplitId, StageIndex};
 
-use crate::{Failure, Lead, SplitPlan};
+use crate::{Failure, Gap, Lead, SplitPlan};
 
 /// Names one piece of work that was handed out: one opening of a split, one discovery of a stage, one
 /// handoff. Work that is handed out again gets a new name, so reports of the former holder are stale.
@@ -64,6 +64,14 @@ pub enum Event {
         report: Report,
         stage: StageIndex,
         split: SplitId,
+    },
+    /// What the reader was to deliver next is gone, and the stage accepts that. The reader has ended; the split is
+    /// opened again behind the gap.
+    Skipped {
+        report: Report,
+        stage: StageIndex,
+        split: SplitId,
+        gap: Gap,
     },
     /// The reader was polled and empty for the idle time. Its next report makes it active again.
     Idle {

@@ -50,7 +50,8 @@
 //!
 //! # Invariants
 //!
-//! - What is opened, was durable: a stage's activation, a split's record, the ends of its predecessors.
+//! - What is opened, was durable: a stage's activation, a split's record, the ends of its predecessors, the
+//!   gap that its reader leaves behind.
 //! - Signals are derived: `advance` compares what should run with what runs. No effect exists only
 //!   because an event happened, so nothing is lost in a crash and [`recover`] needs no second path.
 //! - A stage is complete only when it is bounded, sealed, every split is done, and that is durable.
@@ -63,6 +64,7 @@ mod discovery;
 mod error;
 mod event;
 mod follow;
+mod gap;
 mod handoff;
 mod invariants;
 mod live;
@@ -77,6 +79,7 @@ pub use decide::{decide, recover, verdict};
 pub use error::{Cause, Contradiction, Failure};
 pub use event::{Assignment, Effect, Event, FailedBy, History, Report, Verdict};
 pub use follow::{Lead, LedSplit, Listed, Role, has_met, has_met_all, held, lead};
+pub use gap::{Gap, Gaps};
 pub use live::Dropped;
 pub use plan::{SplitPlan, SplitStart, StagePlan, StageStart};
 pub use state::{ConsumerState, Mode};

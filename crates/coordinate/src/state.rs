@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::live::{Dropped, Live};
 use crate::{
-    Assignment, Cause, Contradiction, Failure, Role, SplitPlan, SplitStart, StagePlan, StageStart,
+    Assignment, Cause, Contradiction, Failure, Gaps, Role, SplitPlan, SplitStart, StagePlan,
+    StageStart,
 };
 
 /// One consumer. Serialized, it is the record that belongs to the epoch at whose end it is taken; read
@@ -71,6 +72,8 @@ pub(crate) struct Split {
     /// The split's own watermark, as of the rows that were applied.
     #[serde(default)]
     pub watermark: Option<i64>,
+    #[serde(default)]
+    pub gaps: Gaps,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -273,7 +276,8 @@ impl Split {
             SplitStart::FromHandoff => Place::Unknown,
         };
         let SplitPlan { id: _, start, bound, after } = plan;
-        Split { found_in: open, start, place, bound, after, removed_in: None, watermark: None }
+        let (removed_in, watermark, gaps) = (None, None, Gaps::default());
+        Split { found_in: open, start, place, bound, after, removed_in, watermark, gaps }
     }
 
     /// The next position to read; the end of a split that is done.

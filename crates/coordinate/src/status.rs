@@ -10,7 +10,7 @@ use segue_types::{Boundedness, Epoch, Position, PositionOrder, SplitId, StageInd
 
 use crate::advance::is_ready;
 use crate::state::{Place, Split};
-use crate::{ConsumerState, Mode, SplitStart};
+use crate::{ConsumerState, Gaps, Mode, SplitStart};
 
 /// One row of `segue.stages`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,6 +62,8 @@ pub struct SplitStatus {
     pub position: Option<Position>,
     pub bound: Option<Position>,
     pub done_in: Option<Epoch>,
+    /// What it passed over because it was gone.
+    pub gaps: Gaps,
 }
 
 /// The life of a split.
@@ -163,6 +165,7 @@ pub fn split_status(state: &ConsumerState) -> Vec<SplitStatus> {
                 position: split.position().cloned(),
                 bound: split.bound.clone(),
                 done_in: split.done_in(),
+                gaps: split.gaps.clone(),
             });
         }
     }

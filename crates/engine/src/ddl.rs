@@ -6,6 +6,7 @@
 mod alter;
 mod drop;
 pub(crate) mod opening;
+mod rename;
 mod staged;
 pub(crate) mod table;
 pub(crate) mod view;
@@ -22,6 +23,7 @@ use crate::api::StatementContext;
 use crate::engine::Engine;
 use crate::status::JobProgress;
 use crate::world::World;
+use view::Maintained;
 
 /// How often a statement that waits tells how far it is.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
@@ -41,11 +43,15 @@ impl Engine {
             Statement::CreateTable(create) => table::create_table(self, create, context).await,
             Statement::CreateView(create) => view::create_view(self, create, context).await,
             Statement::CreateMaterializedView(create) => {
-                view::create_materialized_view(self, create, context).await
+                view::create_maintained(self, Maintained::View(create), context).await
+            }
+            Statement::CreateSink(create) => {
+                view::create_maintained(self, Maintained::Sink(create), context).await
             }
             Statement::Drop(statement) => drop::drop_objects(self, statement, context).await,
             Statement::Alter(alter) => alter::alter(self, alter, context).await,
             Statement::AlterJob(alter) => alter::alter_jobs(self, alter).await,
+            Statement::Rename(statement) => rename::rename(self, statement).await,
             Statement::Flush => wait::flush(self).await,
             Statement::Wait(wait) => wait::wait(self, wait, context).await,
             Statement::CancelJob(cancel) => drop::cancel_jobs(self, cancel).await,
@@ -136,6 +142,8 @@ async fn run_job(
         tokio::spawn(in_background(engine.clone(), id, work));
         return Ok(());
     }
+    let listener = context.notices.clone();
+    engine.inbox().run(move |world| world.jobs.listen(id, listener));
     let mut work = Box::pin(finished(engine, id, work));
     let mut ticks = tokio::time::interval(PROGRESS_INTERVAL);
     ticks.tick().await;
@@ -203,7 +211,7 @@ pub(crate) fn resume(engine: &Engine, id: ObjectId) {
         ObjectKind::Table(_) => {
             tokio::spawn(in_background(engine, id, table::resume(handle, id)));
         }
-        ObjectKind::MaterializedView => {
+        ObjectKind::MaterializedView | ObjectKind::Sink(_) => {
             tokio::spawn(in_background(engine, id, view::resume(handle, object)));
         }
         ObjectKind::View => unreachable!("a view is ready when it is created"),

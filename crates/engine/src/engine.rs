@@ -117,8 +117,8 @@ impl Engine {
         for object in restored.creating {
             crate::ddl::resume(&engine, object);
         }
-        for source in restored.releasing {
-            crate::release::spawn(&engine, source);
+        for (id, leavings) in restored.releasing {
+            crate::release::spawn(&engine, id, leavings);
         }
         Ok(engine)
     }

@@ -7,7 +7,7 @@
 use std::sync::mpsc;
 
 use segue_connect::{ConnectError, Enumeration, ReadEvent};
-use segue_coordinate::Assignment;
+use segue_coordinate::{Assignment, Gap};
 use segue_types::{ConsumerId, Position, SplitId, StageIndex};
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -43,6 +43,12 @@ pub(crate) enum Content {
     Discovered {
         sequence: u64,
         enumeration: Enumeration,
+    },
+    /// What was to be read next is gone; the stage accepts that.
+    Skipped {
+        split: SplitId,
+        sequence: u64,
+        gap: Gap,
     },
     /// The split was read and empty for the idle time.
     Idle {

@@ -9,12 +9,15 @@ use std::sync::Arc;
 use segue_catalog::{CaptureSwitch, ObjectState};
 use segue_coordinate::{bounded_stages_complete, is_complete, reached};
 use segue_types::{ConsumerId, ObjectId, Position, SplitId, SqlState, StageIndex, UserError};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::capture::Progress;
 use crate::consumer::Consumer;
 use crate::limits::Passage;
 use crate::world::World;
+
+/// How many remarks are kept for a statement that does not listen yet.
+const REMARKS_MAX: usize = 64;
 
 /// The jobs, by the object that each creates.
 #[derive(Default)]
@@ -24,6 +27,9 @@ pub(crate) struct Jobs(BTreeMap<ObjectId, Job>);
 pub(crate) struct Job {
     pub(crate) phase: Phase,
     waiters: Vec<oneshot::Sender<Result<(), UserError>>>,
+    /// What its statement is to be told, and has not been yet.
+    remarks: Vec<String>,
+    listener: Option<mpsc::Sender<String>>,
     pub(crate) failed: Option<UserError>,
 }
 
@@ -54,6 +60,8 @@ impl Jobs {
         let job = self.0.entry(object).or_insert_with(|| Job {
             phase: Phase::Finishing,
             waiters: Vec::new(),
+            remarks: Vec::new(),
+            listener: None,
             failed: None,
         });
         job.phase = phase;
@@ -78,6 +86,25 @@ impl Jobs {
             drop(waiter.send(Err(error.clone())));
         }
         job.failed = Some(error);
+    }
+
+    /// Something that the statement behind a job should know. A full channel drops it: the log has it, too.
+    pub(crate) fn remark(&mut self, object: ObjectId, remark: &str) {
+        let Some(job) = self.0.get_mut(&object) else { return };
+        match &job.listener {
+            Some(listener) => drop(listener.try_send(remark.to_owned())),
+            None if job.remarks.len() < REMARKS_MAX => job.remarks.push(remark.to_owned()),
+            None => {}
+        }
+    }
+
+    /// Remarks go to `listener` from now on, and those that were made before.
+    pub(crate) fn listen(&mut self, object: ObjectId, listener: mpsc::Sender<String>) {
+        let Some(job) = self.0.get_mut(&object) else { return };
+        for remark in job.remarks.drain(..) {
+            drop(listener.try_send(remark));
+        }
+        job.listener = Some(listener);
     }
 
     /// What failed is read again: the job is under way once more.

@@ -13,6 +13,7 @@ use segue_connect::{Ordering, Resume};
 use segue_coordinate::{
     ConsumerState, Event, Mode, Role, StagePlan, has_met, has_met_all, held, lead, mode, positions,
 };
+use segue_plan::stages::OnExpiry;
 use segue_types::{
     Boundedness, ConsumerId, ObjectId, Position, PositionOrder, SplitId, SqlState, StageIndex,
     UserError,
@@ -37,7 +38,9 @@ impl Meeting {
     /// Keeps the news back if its split is held.
     pub(crate) fn withhold(&mut self, news: News) -> Option<News> {
         let is_held = match &news.content {
-            Content::Read { split, .. } => self.held.contains(split),
+            Content::Read { split, .. } | Content::Skipped { split, .. } => {
+                self.held.contains(split)
+            }
             _ => false,
         };
         if is_held {
@@ -54,7 +57,10 @@ impl Meeting {
         }
         self.held = held;
         let (withheld, released) = std::mem::take(&mut self.withheld).into_iter().partition(|news| {
-            matches!(&news.content, Content::Read { split, .. } if self.held.contains(split))
+            matches!(
+                &news.content,
+                Content::Read { split, .. } | Content::Skipped { split, .. } if self.held.contains(split)
+            )
         });
         self.withheld = withheld;
         released
@@ -84,13 +90,17 @@ impl World {
     /// readings can be shared is the live one; later ones follow it until they meet.
     pub(crate) fn open_reading(&mut self, new: NewReading<'_>) {
         let NewReading { reference, subscriber, source, starts } = new;
-        let plan = |(index, stage): (usize, &Arc<StageRuntime>)| {
-            stage.plan(if index == 0 { starts } else { &[] })
-        };
-        let plans: Vec<StagePlan> = source.stages.iter().enumerate().map(plan).collect();
         let (id, generation, open) = (reference.id, self.generation, self.open_epoch);
         let shares = reference.source != subscriber.object && is_shareable(&source);
         let live = self.live(reference.source);
+        let starts = match live {
+            Some(live) if shares => self.join_at(live, starts),
+            _ => starts.to_vec(),
+        };
+        let plan = |(index, stage): (usize, &Arc<StageRuntime>)| {
+            stage.plan(if index == 0 { &starts[..] } else { &[] })
+        };
+        let plans: Vec<StagePlan> = source.stages.iter().enumerate().map(plan).collect();
         let state = match live {
             Some(live) if shares => {
                 self.follow(live, id, &subscriber.columns);
@@ -153,10 +163,12 @@ impl World {
         let Some(live) = self.live(source).and_then(|live| self.consumers.get(&live)) else {
             return Ok(());
         };
-        if starts.is_empty() || live.source.stages.len() > 1 {
+        let stage = live.source.stage(StageIndex(0));
+        let is_alone = live.source.stages.len() == 1;
+        // With ALLOW GAP the two begin at the same place: see `join_at`.
+        if starts.is_empty() || !is_alone || stage.on_expiry == OnExpiry::Skip {
             return Ok(());
         }
-        let stage = live.source.stage(StageIndex(0));
         let reached = positions(live.state(), StageIndex(0));
         let is_ahead = |(split, start): &&(SplitId, Position)| {
             let at = reached.get(split);
@@ -174,6 +186,28 @@ impl World {
                     .with_hint("Drop the views that read the source and create them again."))
             }
         }
+    }
+
+    /// Where a new reading begins beside the live one: no later than that stands, where what lies between is a gap that
+    /// both may pass over.
+    fn join_at(
+        &self,
+        live: ConsumerId,
+        starts: &[(SplitId, Position)],
+    ) -> Vec<(SplitId, Position)> {
+        let live = &self.consumers[&live];
+        let stage = live.source.stage(StageIndex(0));
+        if live.source.stages.len() > 1 || stage.on_expiry == OnExpiry::Stop {
+            return starts.to_vec();
+        }
+        let reached = positions(live.state(), StageIndex(0));
+        let earlier = |(split, start): &(SplitId, Position)| {
+            let behind = reached
+                .get(split)
+                .filter(|at| stage.connector.compare(start, at) == PositionOrder::Greater);
+            (split.clone(), behind.unwrap_or(start).clone())
+        };
+        starts.iter().map(earlier).collect()
     }
 
     fn follow(&mut self, live: ConsumerId, follower: ConsumerId, columns: &[usize]) {

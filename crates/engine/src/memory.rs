@@ -64,7 +64,8 @@ impl World {
     fn largest_view(&self) -> Option<ObjectId> {
         let is_view = |id: &ObjectId| {
             let object = self.catalog.get(*id);
-            object.is_some_and(|object| object.relation_kind() == RelationKind::MaterializedView)
+            let kind = object.map(|object| object.relation_kind());
+            matches!(kind, Some(RelationKind::MaterializedView | RelationKind::Sink))
         };
         let views =
             self.relations.iter().filter(|(id, relation)| relation.bytes > 0 && is_view(id));

@@ -86,6 +86,13 @@ pub(crate) struct Range {
     pub(crate) until: Option<Position>,
 }
 
+impl Range {
+    /// Whether nothing is left of it: a gap may reach up to the bound.
+    pub(crate) fn is_over(&self) -> bool {
+        self.until.as_ref() == Some(&self.from)
+    }
+}
+
 /// Reads a range, over and over while the system is away.
 pub(crate) async fn read_split(desk: Desk, reader: Arc<SharedReader>, mut range: Range) {
     // A split without a bound never gives its slot back, and all of those have to be read.
@@ -99,6 +106,11 @@ pub(crate) async fn read_split(desk: Desk, reader: Arc<SharedReader>, mut range:
         match read_on(&desk, &reader, &mut range, &mut sequence, &mut backoff).await {
             Ok(()) => break,
             Err(error) => {
+                if let Some(gap) = reader.stage().gap(&range, &error) {
+                    sequence += 1;
+                    desk.tell(Content::Skipped { split: range.split, sequence, gap });
+                    break;
+                }
                 if !desk.may_retry(error, &mut backoff).await {
                     break;
                 }
@@ -115,6 +127,12 @@ async fn read_on(
     sequence: &mut u64,
     backoff: &mut Backoff,
 ) -> Result<(), ConnectError> {
+    if range.is_over() {
+        *sequence += 1;
+        let (split, event) = (range.split.clone(), ReadEvent::Done { at: range.from.clone() });
+        desk.tell(Content::Read { split, sequence: *sequence, event, permit: None });
+        return Ok(());
+    }
     let stage = shared.get().await?;
     let discard_broken = |error: ConnectError| {
         shared.discard(&stage);
@@ -234,10 +252,7 @@ pub(crate) async fn check_starts(
 ) {
     let mut backoff = Backoff::new();
     loop {
-        if stage.is_captured() {
-            return desk.tell(Content::StartsChecked);
-        }
-        match stage.connector.check(&stage.config, &stage.definition, &starts).await {
+        match stage.check(&starts).await {
             Ok(()) => return desk.tell(Content::StartsChecked),
             Err(error) => {
                 if !desk.may_retry(error, &mut backoff).await {

@@ -21,13 +21,16 @@ use tokio::runtime::Handle;
 use crate::api::Published;
 use crate::consumer::{Consumer, Subscriber, Workplace};
 use crate::ddl;
+use crate::ddl::view::Maintained;
 use crate::engine::StartError;
 use crate::filling::Filling;
 use crate::inbox::Inbox;
 use crate::job::{Jobs, Phase};
 use crate::limits::Gate;
 use crate::memory::MemoryLimits;
+use crate::outflow::Outflow;
 use crate::relation::{Feed, Relation};
+use crate::release::Leaving;
 use crate::resting::Resting;
 use crate::source::{SourceRuntime, StageRuntime};
 use crate::world::{Pending, World, not_maintained};
@@ -38,8 +41,8 @@ pub(crate) struct Restored {
     pub(crate) durable: Epoch,
     /// Objects whose CREATE was under way.
     pub(crate) creating: Vec<ObjectId>,
-    /// Dropped sources and tables whose readings have left something outside.
-    pub(crate) releasing: Vec<Arc<SourceRuntime>>,
+    /// Sources and tables that were dropped, or never came, and may have left something outside.
+    pub(crate) releasing: Vec<(ObjectId, Vec<Leaving>)>,
 }
 
 /// Restores the last durable epoch.
@@ -100,7 +103,7 @@ pub(crate) fn restore(
         // Before anybody can connect: a WAIT right after the start must find the job.
         world.jobs.set_phase(*object, Phase::Asking);
     }
-    let releasing = releasing(&stored, registry, store);
+    let releasing = releasing(&stored, registry);
     Ok(Restored { world, durable, creating, releasing })
 }
 
@@ -146,6 +149,7 @@ fn restore_source(
             config: planned.config,
             capabilities: planned.capabilities,
             handoff: planned.handoff,
+            on_expiry: planned.on_expiry,
             definition,
             capture,
             generated: planned.generated,
@@ -156,20 +160,28 @@ fn restore_source(
     Ok(Some(Arc::new(SourceRuntime { object: object.id, stages, watermark })))
 }
 
-/// What was dropped and not let go outside. What this version cannot read is told, and no reason not to start.
-fn releasing(stored: &Stored, registry: &Registry, store: &Arc<Store>) -> Vec<Arc<SourceRuntime>> {
-    let source = |(id, bytes): &(ObjectId, Vec<u8>)| {
-        let object = Object::decode(bytes).map_err(|error| failure("a dropped object", &error));
-        let source = object.and_then(|object| restore_source(&object, registry, store, &[]));
-        source.unwrap_or_else(|error| {
-            tracing::warn!(object = %id, %error, "cannot remove what a dropped source has left outside");
-            None
-        })
+/// What was not let go outside. What this version cannot read is told, and no reason not to start.
+fn releasing(stored: &Stored, registry: &Registry) -> Vec<(ObjectId, Vec<Leaving>)> {
+    let leavings = |(id, bytes): &(ObjectId, Vec<u8>)| {
+        let object = Object::decode(bytes).map_err(|error| error.to_string());
+        let leavings = object.and_then(|object| {
+            Leaving::of_object(&object, registry).map_err(|error| error.to_string())
+        });
+        match leavings {
+            Ok(leavings) => Some((*id, leavings)),
+            Err(error) => {
+                tracing::warn!(object = %id, %error, "cannot remove what a dropped source has left outside");
+                None
+            }
+        }
     };
-    stored.releases.iter().filter_map(source).collect()
+    stored.releases.iter().filter_map(leavings).collect()
 }
 
-fn planned_stages(object: &Object, registry: &Registry) -> Result<Vec<PlannedStage>, UserError> {
+pub(crate) fn planned_stages(
+    object: &Object,
+    registry: &Registry,
+) -> Result<Vec<PlannedStage>, UserError> {
     match parse_definition(object)? {
         Statement::CreateSource(create) => Ok(plan_source(registry, &create)?.stages),
         Statement::CreateTable(create) => Ok(plan_table(registry, &create)?.stages),
@@ -186,12 +198,14 @@ fn restore_relation(
 ) -> Result<Option<ViewPlan>, StartError> {
     let (mut relation, plan) = match &object.kind {
         ObjectKind::Table(_) => (ddl::table::relation(object, world.parallelism_of(object)), None),
-        ObjectKind::MaterializedView => {
-            let plan = plan_stored_view(&world.catalog, object)
-                .map_err(|error| failure(&object.name, &error))?;
+        ObjectKind::MaterializedView | ObjectKind::Sink(_) => {
+            let plan = Maintained::of(object).and_then(|create| create.plan(&world.catalog));
+            let plan = plan.map_err(|error| failure(&object.name, &error))?;
             let feeds = ddl::view::feeds(object, &plan);
             let parallelism = world.parallelism_of(object);
-            (Relation::new(object.id, plan.spec.clone(), feeds, parallelism), Some(plan))
+            let mut relation = Relation::new(object.id, plan.spec.clone(), feeds, parallelism);
+            relation.outflow = Outflow::of(object);
+            (relation, Some(plan))
         }
         ObjectKind::Source(_) | ObjectKind::View => return Ok(None),
     };
@@ -221,13 +235,6 @@ fn is_unfilled(
     object.state == ObjectState::Creating
         && relation.feeds.iter().any(|feed| matches!(feed, Feed::Relation { .. }))
         && !object.consumers.iter().any(|consumer| reads(consumer.id))
-}
-
-fn plan_stored_view(catalog: &Catalog, object: &Object) -> Result<ViewPlan, UserError> {
-    match parse_definition(object)? {
-        Statement::CreateMaterializedView(create) => ddl::view::plan(catalog, &create),
-        _ => Err(UserError::internal("a stored definition is of another kind than its object")),
-    }
 }
 
 pub(crate) fn parse_definition(object: &Object) -> Result<Statement, UserError> {

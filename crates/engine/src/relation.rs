@@ -10,6 +10,7 @@ use segue_flow::{
 use segue_types::{ObjectId, UserError};
 
 use crate::filling::Filling;
+use crate::outflow::Outflow;
 
 /// What feeds an input.
 #[derive(Clone, Debug)]
@@ -40,6 +41,8 @@ pub(crate) struct Relation {
     pub(crate) bytes: u64,
     /// While it is a new view that has not taken all that is there.
     pub(crate) filling: Option<Filling>,
+    /// Of a sink.
+    pub(crate) outflow: Option<Outflow>,
     parallelism: Parallelism,
     /// Rows taken since the last seal.
     unsealed_rows: usize,
@@ -120,6 +123,7 @@ impl Relation {
             dirty: true,
             bytes: 0,
             filling: None,
+            outflow: None,
             parallelism,
             unsealed_rows: 0,
         }

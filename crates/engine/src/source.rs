@@ -12,7 +12,7 @@ use segue_connect::{
 };
 use segue_coordinate::{SplitPlan, StagePlan, StageStart};
 use segue_plan::generated::Generated;
-use segue_plan::stages::PlannedHandoff;
+use segue_plan::stages::{OnExpiry, PlannedHandoff};
 use segue_plan::watermark::WatermarkPlan;
 use segue_store::Store;
 use segue_store::capture::Manifest;
@@ -39,6 +39,7 @@ pub(crate) struct StageRuntime {
     pub(crate) capabilities: Capabilities,
     /// How this stage takes over from its predecessor; `None` for the first.
     pub(crate) handoff: Option<PlannedHandoff>,
+    pub(crate) on_expiry: OnExpiry,
     pub(crate) definition: ReadDefinition,
     /// The published result of a stage that resumes by capture.
     pub(crate) capture: Option<Arc<Manifest>>,
@@ -136,8 +137,7 @@ impl SourceRuntime {
         ends: Vec<(SplitId, Position)>,
     ) -> Result<Vec<(SplitId, Position)>, ConnectError> {
         let handoff = self.handoff(from, to, ends).await?;
-        let to = self.stage(to);
-        to.connector.derive_starts(&to.config, &to.definition, &handoff).await
+        self.stage(to).derive_starts(handoff).await
     }
 
     /// What `from` covered, in the terms that `to` asked for.

@@ -13,6 +13,7 @@ use segue_flow::Mark;
 use segue_types::{Boundedness, ConsumerId, Continuity, Epoch, ObjectId, OperatorId};
 
 use crate::consumer::Consumer;
+use crate::distance::Measured;
 use crate::meeting::is_shareable;
 use crate::relation::Relation;
 use crate::world::World;
@@ -98,8 +99,12 @@ pub struct SplitStatus {
     pub lag_rows: Option<u64>,
     /// For how long its position has been known to lie before the latest one; zero when it has caught up.
     pub lag: Option<Duration>,
-    /// What its connector remarked on where it ends.
+    /// What its connector remarked on where it ends, or what was passed over last.
     pub reason: Option<String>,
+    /// How often something had expired and was passed over.
+    pub gaps: u32,
+    /// How many records that were, where positions tell.
+    pub skipped: Option<u64>,
     /// How long it has stood still; `None` when it has not moved since the server started.
     pub idle: Option<Duration>,
     /// Whether there is something to read.
@@ -264,7 +269,8 @@ fn phase(consumer: &Consumer, status: &segue_coordinate::StageStatus) -> String 
 fn splits(consumer: &Consumer) -> Vec<SplitStatus> {
     let row = |status: segue_coordinate::SplitStatus| {
         let stage = consumer.source.stage(status.stage);
-        let between = |(from, to)| stage.connector.rows_between(from, to);
+        let measured = Measured::of(&consumer.meters[status.stage.as_usize()]);
+        let between = |(from, to)| stage.rows_between(measured, from, to);
         SplitStatus {
             source: consumer.source.object,
             consumer: consumer.id,
@@ -279,7 +285,9 @@ fn splits(consumer: &Consumer) -> Vec<SplitStatus> {
             bound: status.bound.map(|bound| bound.to_string()),
             latest: None,
             lag: None,
-            reason: None,
+            reason: status.gaps.last.as_ref().map(|gap| gap.to_string()),
+            skipped: if status.gaps.count == 0 { Some(0) } else { status.gaps.records },
+            gaps: status.gaps.count,
         }
     };
     split_status(consumer.state()).into_iter().map(row).collect()
@@ -293,11 +301,13 @@ fn probes(consumer: &Consumer) -> Vec<Probe> {
     let open = split_status(consumer.state()).into_iter().filter(|split| {
         split.stage == stage && split.bound.is_none() && split.phase == SplitPhase::Reading
     });
+    let measured = Measured::of(&consumer.meters[stage.as_usize()]);
     open.map(|split| Probe {
         place: (consumer.id, stage, split.split),
         position: split.position,
         reader: Arc::clone(&reader),
-        connector: Arc::clone(&runtime.connector),
+        stage: Arc::clone(runtime),
+        measured,
     })
     .collect()
 }

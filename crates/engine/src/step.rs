@@ -178,6 +178,11 @@ impl Round {
                 self.permits.extend(permit);
                 return self.read(world, id, (stage, split, report), event);
             }
+            Content::Skipped { split, sequence, gap } => {
+                meter.away = None;
+                let report = Report { assignment, sequence };
+                return world.skip(id, report, (stage, split), gap);
+            }
             Content::Retrying(error) => {
                 tracing::info!(consumer = %id, %error, "will try again");
                 meter.missed(error);

@@ -35,7 +35,7 @@ pub(crate) type WhenDurable = Box<dyn FnOnce(&mut World) + Send>;
 pub(crate) struct World {
     /// The newest catalog; the published one may be an epoch or two behind.
     pub(crate) catalog: Catalog,
-    /// Tables and materialized views. Ids grow, so their order is topological.
+    /// Tables, materialized views and sinks. Ids grow, so their order is topological, but for what sinks feed.
     pub(crate) relations: BTreeMap<ObjectId, Relation>,
     /// By relation: those that read it, in their order.
     pub(crate) readers: BTreeMap<ObjectId, BTreeSet<ObjectId>>,
@@ -198,7 +198,7 @@ impl World {
     }
 
     /// Runs every relation that has something to take, lower ids first, and hands what each puts out to
-    /// those that read it.
+    /// those that read it. A table that a sink feeds may run twice; no sink feeds what it follows from, so this ends.
     pub(crate) fn run(&mut self, mut inputs: BTreeMap<ObjectId, Inputs>) {
         let now = clock::now_us();
         while let Some((id, mut rows)) = inputs.pop_first() {
@@ -209,7 +209,8 @@ impl World {
             }
             rows.extend(relation.told_time(now));
             let marks = relation.marks();
-            let stepped = match readers.is_empty() {
+            let outflow = relation.outflow;
+            let stepped = match readers.is_empty() && outflow.is_none() {
                 true => relation.absorb(rows).map(|()| Vec::new()),
                 false => relation.step(rows),
             };
@@ -232,6 +233,9 @@ impl World {
                         }
                     }
                 }
+            }
+            if let Some(outflow) = outflow {
+                self.flow_out(outflow, &deltas, &mut inputs);
             }
             if !marks.is_empty() {
                 self.pass_marks_on(id, &marks, &mut inputs);

@@ -95,6 +95,9 @@ pub enum OperatorSpec {
     Constant { rows: RecordBatch },
     /// A row for each item of the lists in these columns, which go together.
     Unnest { input: Node, lists: Vec<usize>, schema: SchemaRef },
+    /// What its input changed, as rows that stay: its columns and what the row did. Rows of one key in a step are an
+    /// update.
+    Changelog { input: Node, key: Vec<usize>, schema: SchemaRef },
     /// A watermark, or a clock, that arrives as [`crate::Mark`]s.
     Watermark { input: Node, schema: SchemaRef },
     /// The least of several watermarks.
@@ -406,6 +409,7 @@ impl DataflowSpec {
                 | OperatorSpec::Watermark { schema, .. }
                 | OperatorSpec::LeastWatermark { schema, .. }
                 | OperatorSpec::WindowedAggregate { schema, .. }
+                | OperatorSpec::Changelog { schema, .. }
                 | OperatorSpec::Unnest { schema, .. } => Arc::clone(schema),
                 OperatorSpec::Forgetting { .. } => unreachable!("none is inside another"),
                 OperatorSpec::Constant { rows } => rows.schema(),
@@ -429,7 +433,9 @@ impl DataflowSpec {
                 | OperatorSpec::Temporal { shown: Shown::Until, .. }
                 | OperatorSpec::TopN { .. } => false,
                 // What is put out is never taken back.
-                OperatorSpec::Withhold { .. } | OperatorSpec::Settled { .. } => true,
+                OperatorSpec::Withhold { .. }
+                | OperatorSpec::Changelog { .. }
+                | OperatorSpec::Settled { .. } => true,
                 OperatorSpec::Join { left, right, join, .. } => match join.kind {
                     JoinKind::Inner | JoinKind::Semi => {
                         self.is_append_only(*left) && self.is_append_only(*right)
@@ -470,6 +476,7 @@ impl DataflowSpec {
                 | OperatorSpec::Constant { .. }
                 | OperatorSpec::Watermark { .. }
                 | OperatorSpec::LeastWatermark { .. }
+                | OperatorSpec::Changelog { .. }
                 | OperatorSpec::Forgetting { .. }
                 | OperatorSpec::Unnest { .. } => self.is_append_only(node),
             },
@@ -486,6 +493,7 @@ impl OperatorSpec {
             | OperatorSpec::Aggregate { input, .. }
             | OperatorSpec::TopN { input, .. }
             | OperatorSpec::Watermark { input, .. }
+            | OperatorSpec::Changelog { input, .. }
             | OperatorSpec::Settled { input }
             | OperatorSpec::Unnest { input, .. } => vec![*input],
             OperatorSpec::DropLate { input, watermark, .. }
@@ -541,6 +549,7 @@ impl OperatorSpec {
             OperatorSpec::TopN { .. } => "top n",
             OperatorSpec::Constant { .. } => "constant",
             OperatorSpec::Unnest { .. } => "unnest",
+            OperatorSpec::Changelog { .. } => "changelog",
             OperatorSpec::Watermark { .. } => "watermark",
             OperatorSpec::LeastWatermark { .. } => "least watermark",
             OperatorSpec::DropLate { .. } => "drop late",

@@ -7,6 +7,7 @@ mod declared;
 pub mod delta;
 pub mod dialect;
 pub mod generated;
+pub mod sink;
 pub mod stages;
 pub mod tables;
 pub mod watermark;

@@ -65,8 +65,18 @@ pub struct PlannedStage {
     pub capabilities: Capabilities,
     /// How it takes over from the stage before; `None` for the first.
     pub handoff: Option<PlannedHandoff>,
+    pub on_expiry: OnExpiry,
     /// Of the object, computed as rows come in.
     pub generated: Option<Arc<Generated>>,
+}
+
+/// What becomes of a read whose position is not there any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnExpiry {
+    /// It stands still with an error.
+    Stop,
+    /// `ALLOW GAP`: it goes on at what is left, and the gap is recorded.
+    Skip,
 }
 
 /// How a stage takes over from its predecessor.

@@ -91,30 +91,15 @@ pub(crate) const KNOWN: &[Known] = &[
 
 /// RisingWave's session settings that carry none of its prefixes.
 const IGNORED: &[&str] = &[
-    "backfill_rate_limit",
-    "batch_enable_distributed_dml",
-    "batch_parallelism",
     "bypass_cluster_limits",
-    "cdc_source_wait_streaming_start_timeout",
     "create_compaction_group_for_mv",
-    "dml_rate_limit",
-    "dml_wait_persistence",
-    "enable_datafusion_engine",
-    "enable_index_selection",
-    "enable_join_ordering",
-    "enable_locality_backfill",
-    "enable_share_plan",
-    "enable_two_phase_agg",
-    "force_split_distinct_agg",
-    "force_two_phase_agg",
     "implicit_flush",
     "max_split_range_gap",
     "query_epoch",
     "query_mode",
-    "sink_decouple",
-    "sink_rate_limit",
     "slow_ddl_notification_secs",
     "source_rate_limit",
+    "upsert_dml",
     "visibility_mode",
 ];
 
@@ -129,11 +114,24 @@ pub(crate) fn is_without_effect(name: &str) -> bool {
         && !FLUSHES.contains(&name.as_str())
 }
 
+/// How RisingWave's settings begin that are about how it works, not about what is so.
+const PREFIXES: &[&str] = &[
+    "allow_",
+    "backfill_",
+    "batch_",
+    "cdc_",
+    "disable_",
+    "dml_",
+    "enable_",
+    "force_",
+    "iceberg_",
+    "rw_",
+    "sink_",
+    "streaming_",
+];
+
 fn is_ignored(name: &str) -> bool {
-    name.starts_with("rw_")
-        || name.starts_with("streaming_")
-        || name.starts_with("batch_")
-        || name.starts_with("enable_")
+    PREFIXES.iter().any(|prefix| name.starts_with(prefix))
         || name.contains('.')
         || IGNORED.contains(&name)
 }

@@ -29,6 +29,24 @@ async fn texts(client: &Client, sql: &str) -> Vec<Vec<Option<String>>> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_connects_as_risingwaves_clients_do_reads_its_forms() {
+    let server = Server::start(ServeConfig::default()).await;
+    let query = "SELECT 5 / 2.0, TIMESTAMPTZ '2026-01-01 00:00:00+00'";
+    for (user, expected) in [
+        ("dev", ["2.5000000000000000", "2026-01-01 00:00:00+00"]),
+        ("root", ["2.50", "2026-01-01 00:00:00+00:00"]),
+    ] {
+        let text = format!("host=127.0.0.1 port={} user={user} dbname=dev", server.port);
+        let connected = tokio_postgres::connect(&text, NoTls).await;
+        let (client, connection) = connected.expect("a connection");
+        tokio::spawn(connection);
+        let expected = expected.map(|value| Some(value.to_owned()));
+        assert_eq!(texts(&client, query).await, [expected]);
+    }
+    server.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_row_comes_back_as_it_was_written_in_text_and_in_binary() {
     let server = Server::start(ServeConfig::default()).await;
     let client = server.connect().await;

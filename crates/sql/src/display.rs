@@ -3,13 +3,15 @@
 use std::fmt::{self, Display, Formatter};
 
 use segue_types::SqlType;
+use sqlparser::ast;
 
 use crate::{
-    Action, Alter, AlterJob, CancelJob, Column, Columns, ConflictAction, CreateIndex, CreateSource,
-    CreateTable, CreateView, Describe, Drop, DropBehavior, DropIndex, Emission, Explain,
-    ExplainMode, Explained, Foreign, FormatClause, Include, Input, JobAction, Literal, Mutability,
-    Name, Nullability, ObjectKind, OnExisting, OnMissing, Parallelism, RateLimit, Read, Rows, Show,
-    Shown, Stage, StartAt, Statement, StopAt, Wait, WeakHandoff, WithOption, name::is_plain,
+    Action, Alter, AlterJob, CancelJob, Column, Columns, ConflictAction, CreateIndex, CreateSink,
+    CreateSource, CreateTable, CreateView, Describe, Drop, DropBehavior, DropIndex, Emission,
+    Explain, ExplainMode, Explained, Foreign, FormatClause, Include, Input, JobAction, Literal,
+    Mutability, Name, Nullability, ObjectKind, OnExisting, OnMissing, Parallelism, RateLimit, Read,
+    Rename, Rows, Show, Shown, Stage, StartAt, Statement, StopAt, Wait, WeakHandoff, WithOption,
+    name::is_plain,
 };
 
 impl Display for Statement {
@@ -21,11 +23,15 @@ impl Display for Statement {
             Statement::CreateMaterializedView(view) => {
                 write_view(f, ObjectKind::MaterializedView, view)
             }
+            Statement::CreateSink(statement) => statement.fmt(f),
             Statement::CreateIndex(statement) => statement.fmt(f),
             Statement::Drop(statement) => statement.fmt(f),
             Statement::DropIndex(statement) => statement.fmt(f),
             Statement::Alter(statement) => statement.fmt(f),
             Statement::AlterJob(statement) => statement.fmt(f),
+            Statement::Rename(Rename { kind, name, to, .. }) => {
+                write!(f, "ALTER {} {name} RENAME TO {to}", kind.as_sql())
+            }
             Statement::Show(statement) => statement.fmt(f),
             Statement::Describe(statement) => statement.fmt(f),
             Statement::Explain(statement) => statement.fmt(f),
@@ -45,6 +51,7 @@ impl ObjectKind {
             ObjectKind::Table => "TABLE",
             ObjectKind::View => "VIEW",
             ObjectKind::MaterializedView => "MATERIALIZED VIEW",
+            ObjectKind::Sink => "SINK",
         }
     }
 }
@@ -111,10 +118,35 @@ fn write_view(f: &mut Formatter<'_>, kind: ObjectKind, view: &CreateView) -> fmt
     if !view.columns.is_empty() {
         write!(f, "({}) ", Separated(&view.columns))?;
     }
-    write!(f, "AS {}", view.query.text)?;
-    match view.emission {
+    write_query(f, &view.query, view.emission)
+}
+
+fn write_query(
+    f: &mut Formatter<'_>,
+    query: &Foreign<ast::Query>,
+    emission: Emission,
+) -> fmt::Result {
+    write!(f, "AS {}", query.text)?;
+    match emission {
         Emission::OnChange => Ok(()),
         Emission::OnWindowClose => f.write_str("\nEMIT ON WINDOW CLOSE"),
+    }
+}
+
+impl Display for CreateSink {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write_create(f, ObjectKind::Sink, self.on_existing, &self.name)?;
+        if let Some(table) = &self.into {
+            write!(f, "INTO {} ", table.name)?;
+            if !table.columns.is_empty() {
+                write!(f, "({}) ", Separated(&table.columns))?;
+            }
+        }
+        write_query(f, &self.query, self.emission)?;
+        if !self.options.is_empty() {
+            write!(f, "\nWITH ({})", Separated(&self.options))?;
+        }
+        self.format.as_ref().map_or(Ok(()), |format| write!(f, "\n{format}"))
     }
 }
 
@@ -351,6 +383,7 @@ impl Display for Show {
             Shown::Tables => f.write_str("SHOW TABLES")?,
             Shown::Views => f.write_str("SHOW VIEWS")?,
             Shown::MaterializedViews => f.write_str("SHOW MATERIALIZED VIEWS")?,
+            Shown::Sinks => f.write_str("SHOW SINKS")?,
             Shown::Jobs => f.write_str("SHOW JOBS")?,
             Shown::Create(kind, name) => write!(f, "SHOW CREATE {} {name}", kind.as_sql())?,
         }

@@ -19,6 +19,7 @@ mod input;
 mod name;
 mod parser;
 mod redact;
+mod rename;
 mod statement;
 mod text;
 
@@ -34,9 +35,9 @@ pub use parser::{
 };
 pub use redact::{REDACTED, redact_url};
 pub use statement::{
-    Action, Alter, AlterJob, CancelJob, ConflictAction, CreateIndex, CreateSource, CreateTable,
-    CreateView, Describe, Drop, DropBehavior, DropIndex, Emission, Explain, ExplainMode, Explained,
-    Foreign, JobAction, Mutability, ObjectKind, OnExisting, OnMissing, Parallelism, RateLimit,
-    Show, Shown, Statement, Wait,
+    Action, Alter, AlterJob, CancelJob, ConflictAction, CreateIndex, CreateSink, CreateSource,
+    CreateTable, CreateView, Describe, Drop, DropBehavior, DropIndex, Emission, Explain,
+    ExplainMode, Explained, Foreign, JobAction, Mutability, ObjectKind, OnExisting, OnMissing,
+    Parallelism, RateLimit, Rename, Show, Shown, SinkTable, Statement, Wait,
 };
 pub use text::{Lines, Offset};

@@ -18,6 +18,10 @@ impl Statement {
                     redact_input(input, is_secret);
                 }
             }
+            Statement::CreateSink(sink) => {
+                let options = sink.format.iter_mut().flat_map(|format| &mut format.options);
+                redact_options(sink.options.iter_mut().chain(options), "", is_secret);
+            }
             Statement::Explain(Explain { subject: Explained::Create(statement), .. }) => {
                 **statement = statement.redacted(is_secret);
             }
@@ -40,8 +44,16 @@ fn redact_read(read: &mut Read, is_secret: &dyn Fn(&str, &str) -> bool) {
     let connector = read.options.iter().find(|option| option.name == "connector");
     let connector = connector.map(|option| option.value.clone()).unwrap_or_default();
     let format_options = read.format.iter_mut().flat_map(|format| &mut format.options);
-    for WithOption { name, value, .. } in read.options.iter_mut().chain(format_options) {
-        *value = if is_secret(&connector, name) || names_a_secret(name) {
+    redact_options(read.options.iter_mut().chain(format_options), &connector, is_secret);
+}
+
+fn redact_options<'a>(
+    options: impl Iterator<Item = &'a mut WithOption>,
+    connector: &str,
+    is_secret: &dyn Fn(&str, &str) -> bool,
+) {
+    for WithOption { name, value, .. } in options {
+        *value = if is_secret(connector, name) || names_a_secret(name) {
             REDACTED.to_owned()
         } else {
             redact_url(value)

@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 
 use sqlparser::ast;
 
-use crate::{Columns, Include, Input, Name, Offset};
+use crate::{Columns, FormatClause, Include, Input, Name, Offset, WithOption};
 
 /// One statement.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,11 +15,13 @@ pub enum Statement {
     CreateTable(CreateTable),
     CreateView(CreateView),
     CreateMaterializedView(CreateView),
+    CreateSink(CreateSink),
     CreateIndex(CreateIndex),
     Drop(Drop),
     DropIndex(DropIndex),
     Alter(Alter),
     AlterJob(AlterJob),
+    Rename(Rename),
     Show(Show),
     Describe(Describe),
     Explain(Explain),
@@ -45,6 +47,7 @@ pub enum ObjectKind {
     Table,
     View,
     MaterializedView,
+    Sink,
 }
 
 /// What CREATE does when the name is taken.
@@ -124,6 +127,32 @@ pub struct CreateView {
     pub offset: Offset,
 }
 
+/// `CREATE SINK`
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateSink {
+    pub name: Name,
+    pub on_existing: OnExisting,
+    /// `INTO table`; without it the options name a connector.
+    pub into: Option<SinkTable>,
+    /// `FROM r` is `AS SELECT * FROM r`.
+    pub query: Foreign<ast::Query>,
+    pub emission: Emission,
+    pub options: Vec<WithOption>,
+    pub format: Option<FormatClause>,
+    /// Of the name.
+    pub offset: Offset,
+}
+
+/// The table that a sink feeds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SinkTable {
+    pub name: Name,
+    /// Empty: the table's columns in their order.
+    pub columns: Vec<Name>,
+    /// Of the name.
+    pub offset: Offset,
+}
+
 /// When a materialized view shows its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Emission {
@@ -192,6 +221,16 @@ pub enum Action {
     SetParallelism(Parallelism),
 }
 
+/// `ALTER … RENAME TO name`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rename {
+    pub kind: ObjectKind,
+    pub name: Name,
+    pub to: Name,
+    /// Of the new name.
+    pub offset: Offset,
+}
+
 /// How fast a reading may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RateLimit {
@@ -240,6 +279,7 @@ pub enum Shown {
     Tables,
     Views,
     MaterializedViews,
+    Sinks,
     Jobs,
     Create(ObjectKind, Name),
 }

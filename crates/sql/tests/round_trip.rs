@@ -2,11 +2,11 @@
 
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use segue_sql::{
-    Action, Alter, AlterJob, CancelJob, Column, Columns, ConflictAction, CreateSource, CreateTable,
-    CreateView, Describe, Drop, DropBehavior, Emission, Explain, ExplainMode, Explained, Foreign,
-    FormatClause, Include, Input, JobAction, Mutability, Name, Nullability, ObjectKind, Offset,
-    OnExisting, OnMissing, Parallelism, RateLimit, Read, Rows, Show, Shown, Stage, StartAt,
-    Statement, StopAt, Wait, Watermark, WeakHandoff, WithOption, parse,
+    Action, Alter, AlterJob, CancelJob, Column, Columns, ConflictAction, CreateSink, CreateSource,
+    CreateTable, CreateView, Describe, Drop, DropBehavior, Emission, Explain, ExplainMode,
+    Explained, Foreign, FormatClause, Include, Input, JobAction, Mutability, Name, Nullability,
+    ObjectKind, Offset, OnExisting, OnMissing, Parallelism, RateLimit, Read, Rows, Show, Shown,
+    SinkTable, Stage, StartAt, Statement, StopAt, Wait, Watermark, WeakHandoff, WithOption, parse,
 };
 use segue_types::SqlType;
 use sqlparser::{ast, dialect::PostgreSqlDialect, parser::Parser};
@@ -59,6 +59,7 @@ fn statement() -> BoxedStrategy<Statement> {
             Statement::CreateView(CreateView { emission: Emission::OnChange, ..view })
         }),
         1 => create_view().prop_map(Statement::CreateMaterializedView),
+        1 => create_sink().prop_map(Statement::CreateSink),
         1 => drop_objects(),
         1 => (kind(), name(), action())
             .prop_map(|(kind, name, action)| Statement::Alter(Alter { kind, name, action })),
@@ -140,6 +141,20 @@ fn create_view() -> impl Strategy<Value = CreateView> {
     )
 }
 
+fn create_sink() -> impl Strategy<Value = CreateSink> {
+    let emission = select(vec![Emission::OnChange, Emission::OnWindowClose]);
+    let table = (name(), vec(name(), 0..3));
+    let table = table.prop_map(|(name, columns)| SinkTable { name, columns, offset: Offset(1) });
+    let options = option::of((options(1), option::of(format())));
+    (name(), on_existing(false), option::of(table), query(), emission, options).prop_map(
+        |(name, on_existing, into, query, emission, options)| {
+            let (options, format) = options.unwrap_or_default();
+            let offset = Offset(1);
+            CreateSink { name, on_existing, into, query, emission, options, format, offset }
+        },
+    )
+}
+
 fn on_existing(replaceable: bool) -> impl Strategy<Value = OnExisting> {
     let mut all = vec![OnExisting::Refuse, OnExisting::Skip];
     if replaceable {
@@ -178,6 +193,7 @@ fn show() -> impl Strategy<Value = Statement> {
         Shown::Tables,
         Shown::Views,
         Shown::MaterializedViews,
+        Shown::Sinks,
         Shown::Jobs,
     ];
     let list = (select(lists), option::of(name()), option::of(text()))
@@ -196,6 +212,7 @@ fn kind() -> impl Strategy<Value = ObjectKind> {
         ObjectKind::Table,
         ObjectKind::View,
         ObjectKind::MaterializedView,
+        ObjectKind::Sink,
     ])
 }
 

@@ -145,6 +145,8 @@ impl<'txn> Apply<'txn> {
             Write::PutState(blob) => self.put_state(blob)?,
             Write::DropState(object) => self.drop_state(*object)?,
             Write::PutRelease(id, record) => {
+                // Of a source that never came, it is the only trace of the number.
+                self.meta.next_object = self.meta.next_object.max(ObjectId(id.0 + 1));
                 self.releases.put(&tables::object_key(*id), record)?;
             }
             Write::DeleteRelease(id) => {

@@ -148,12 +148,13 @@ impl PulsarServer {
     pub fn start_again(&self) {
         let mut keeper = self.keeper.lock();
         assert!(keeper.is_none(), "the broker runs already");
+        self.forget_registration();
         let mut command = Command::new("sh");
         command.args(["-c", KEEPER, "keeper"]).arg(self.home.path()).arg("java");
         command.args(["-Xmx640m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]);
         command.args(OPENED.iter().flat_map(|opened| ["--add-opens", opened]));
         command.args(["-Dio.netty.tryReflectionSetAccessible=true", "-cp"]);
-        command.arg(self.services.join(format!("pulsar-{VERSION}/libs/*")));
+        command.arg(self.libraries());
         command.args(["org.apache.pulsar.PulsarStandaloneStarter", "-c", "standalone.conf"]);
         command.args(["-nfw", "-nss", "-a", "127.0.0.1", "--num-bookies", "1"]);
         command.args(["--metadata-dir", "data/metadata", "--bookkeeper-dir", "data/bookkeeper"]);
@@ -170,6 +171,25 @@ impl PulsarServer {
             let tail = log.get(log.len().saturating_sub(8000)..).unwrap_or(&log);
             panic!("the broker did not serve topics in {START_DEADLINE:?}:\n{tail}");
         }
+    }
+
+    fn libraries(&self) -> PathBuf {
+        self.services.join(format!("pulsar-{VERSION}/libs/*"))
+    }
+
+    /// What a cluster does when a session ends: `tools/pulsar/Forget.java` says why.
+    fn forget_registration(&self) {
+        let metadata = self.home.path().join("data/metadata");
+        if !metadata.exists() {
+            return;
+        }
+        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools/pulsar/Forget.java");
+        let mut command = Command::new("java");
+        command.args(["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp"]);
+        command.arg(self.libraries()).arg(program).arg(metadata);
+        let done = command.output().expect("java runs");
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success(), "the registration stays: {said}");
     }
 
     /// A request of the admin API; `path` is what stands behind `/admin/v2/`.

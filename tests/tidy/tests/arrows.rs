@@ -14,7 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("records", &["types", "connect", "formats"]),
     ("connector-nats", &["types", "connect", "records"]),
     ("connector-pulsar", &["types", "connect", "records"]),
-    ("connector-kafka", &["types", "connect", "formats"]),
+    ("connector-kafka", &["types", "connect", "records"]),
     ("connector-postgres", &["types", "connect"]),
     ("connector-files", &["types", "connect", "formats"]),
     ("connector-datagen", &["types", "connect"]),

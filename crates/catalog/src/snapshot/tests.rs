@@ -40,6 +40,7 @@ pub(crate) fn source(id: u32, name: &str) -> Object {
         settings: Settings::default(),
         created_unix_ms: None,
         failure: None,
+        gaps: Vec::new(),
     }
 }
 

@@ -19,9 +19,9 @@ mod reader;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use segue_connect::{
-    Capabilities, ConnectError, Connector, Handoff, HandoffKind, KnowsData, OptionSpec, Ordering,
-    ReadConfig, ReadDefinition, Replayable, Resume, SplitDefinition, SplitStart, StageReader,
-    Start,
+    Capabilities, ConnectError, Connector, Distance, Handoff, HandoffKind, KnowsData, OptionSpec,
+    Ordering, ReadConfig, ReadDefinition, Replayable, Resume, SplitDefinition, SplitStart,
+    StageReader, Start,
 };
 use segue_types::{Boundedness, Position, PositionOrder, RowSemantics, SplitId};
 
@@ -127,8 +127,8 @@ impl Connector for DatagenConnector {
         Ok(Box::new(DatagenStage::open(config, &options, definition, projection)?))
     }
 
-    fn rows_between(&self, from: &Position, to: &Position) -> Option<u64> {
-        Some(parse_position(to)?.saturating_sub(parse_position(from)?))
+    fn distance(&self, _config: &ReadConfig, from: &Position, to: &Position) -> Option<Distance> {
+        Some(Distance::Records(parse_position(to)?.saturating_sub(parse_position(from)?)))
     }
 
     fn compare(&self, a: &Position, b: &Position) -> PositionOrder {

@@ -24,14 +24,14 @@ mod unpack;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use segue_connect::{
-    Capabilities, ConnectError, Connector, Handoff, HandoffKind, KnowsData, OptionSpec, Ordering,
-    ReadConfig, ReadDefinition, Replayable, Resume, RowFormat, StageReader,
+    Capabilities, ConnectError, Connector, Distance, Handoff, HandoffKind, KnowsData, OptionSpec,
+    Ordering, ReadConfig, ReadDefinition, Replayable, Resume, RowFormat, StageReader,
 };
 use segue_types::{Boundedness, Position, PositionOrder, RowSemantics, SplitId};
 
 use crate::files::Files;
 use crate::manifest::Manifest;
-use crate::options::FilesOptions;
+use crate::options::{Encoding, FilesOptions};
 use crate::stage::FilesStage;
 
 /// Reads files of a directory.
@@ -115,6 +115,14 @@ impl Connector for FilesConnector {
     ) -> Result<Box<dyn StageReader>, ConnectError> {
         let options = FilesOptions::parse(config).map_err(ConnectError::Config)?;
         Ok(Box::new(FilesStage::open(config, options, definition, projection)?))
+    }
+
+    fn distance(&self, config: &ReadConfig, from: &Position, to: &Position) -> Option<Distance> {
+        let between = parse_position(to)?.saturating_sub(parse_position(from)?);
+        match FilesOptions::parse(config).ok()?.encoding {
+            Encoding::Parquet => Some(Distance::Records(between)),
+            Encoding::Json(_) | Encoding::Csv(_) => Some(Distance::Bytes(between)),
+        }
     }
 
     fn compare(&self, a: &Position, b: &Position) -> PositionOrder {

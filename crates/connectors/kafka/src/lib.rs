@@ -10,13 +10,12 @@
 //! ```
 
 mod handoff;
-mod includes;
 mod link;
 mod native;
 mod partition;
 mod pin;
 mod reader;
-mod records;
+mod record;
 mod sentinel;
 mod settings;
 mod splits;
@@ -24,14 +23,14 @@ mod stable;
 
 use async_trait::async_trait;
 use segue_connect::{
-    Capabilities, ConnectError, Connector, Handoff, HandoffKind, KnowsData, OptionSpec, Ordering,
-    ReadConfig, ReadDefinition, Replayable, Resume, RowFormat, StageReader, Start, Stop,
+    Capabilities, ConnectError, Connector, Distance, Handoff, HandoffKind, KnowsData, OptionSpec,
+    Ordering, ReadConfig, ReadDefinition, Replayable, Resume, RowFormat, StageReader, Start, Stop,
 };
 use segue_types::{Position, PositionOrder, RowSemantics, SplitId};
 
 use crate::link::{Link, blocking};
 use crate::reader::KafkaReader;
-use crate::records::Records;
+use crate::record::records;
 use crate::settings::{Purpose, Settings};
 use crate::splits::{offset_in, offset_of, partition_of};
 
@@ -59,7 +58,7 @@ impl Connector for KafkaConnector {
     fn describe(&self, config: &ReadConfig) -> Result<Capabilities, ConnectError> {
         Settings::parse(config)?;
         let all: Vec<usize> = (0..config.schema.fields().len()).collect();
-        Records::new(config, &all, 0)?;
+        records(config, &all, 0)?;
         let start = match &config.start {
             Start::Offsets(offsets) => Some(offsets),
             _ => None,
@@ -140,9 +139,9 @@ impl Connector for KafkaConnector {
         blocking(move || Link::new(&settings, Purpose::Questions)?.forget(&group)).await
     }
 
-    fn rows_between(&self, from: &Position, to: &Position) -> Option<u64> {
+    fn distance(&self, _config: &ReadConfig, from: &Position, to: &Position) -> Option<Distance> {
         let (from, to) = (offset_of(from).ok()?, offset_of(to).ok()?);
-        Some(u64::try_from(to.saturating_sub(from)).unwrap_or(0))
+        Some(Distance::Records(u64::try_from(to.saturating_sub(from)).unwrap_or(0)))
     }
 
     fn compare(&self, a: &Position, b: &Position) -> PositionOrder {

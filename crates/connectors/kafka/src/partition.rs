@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use rdkafka::error::RDKafkaErrorCode as Code;
 use segue_connect::{ConnectError, ReadEvent, SplitReader};
+use segue_records::Records;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use crate::link::{Ask, Link};
 use crate::reader::{OpensLatch, Queue, Shared};
-use crate::records::Records;
 use crate::sentinel::RECENT;
 use crate::settings::Purpose;
 use crate::splits::{position_of, split_of};

@@ -22,7 +22,7 @@ use segue_types::{Boundedness, Position, SplitId};
 use crate::link::{Ask, Context, Link, blocking};
 use crate::native::PartitionQueue;
 use crate::partition::{PartitionReader, Range, Reading};
-use crate::records::Records;
+use crate::record::records;
 use crate::sentinel::Sentinel;
 use crate::settings::{Purpose, Settings};
 use crate::splits::{offset_of, partition_of, position_of, split_of};
@@ -93,7 +93,7 @@ impl Shared {
         definition: ReadDefinition,
         projection: Vec<usize>,
     ) -> Result<Shared, ConnectError> {
-        Records::new(&config, &projection, 0)?;
+        records(&config, &projection, 0)?;
         let partitions = definition.splits.len();
         let link = Link::new(&settings, Purpose::Reading { partitions })?;
         let questions = Link::new(&settings, Purpose::Questions)?;
@@ -123,7 +123,7 @@ impl Shared {
     ) -> Result<PartitionReader, ConnectError> {
         self.make_known(partition);
         let ended = self.occupy(partition)?;
-        let records = Records::new(&self.config, &self.projection, partition)?;
+        let records = records(&self.config, &self.projection, partition)?;
         let queue = PartitionQueue::split(&self.link.consumer, &self.link.topic, partition)
             .ok_or_else(|| ConnectError::Missing { what: self.link.what() })?;
         self.assign(partition, range.from)?;

@@ -26,8 +26,8 @@ mod subjects;
 
 use async_trait::async_trait;
 use segue_connect::{
-    Capabilities, ConnectError, Connector, Handoff, HandoffKind, KnowsData, OptionSpec, Ordering,
-    ReadConfig, ReadDefinition, Replayable, Resume, RowFormat, StageReader, Start, Stop,
+    Capabilities, ConnectError, Connector, Distance, Handoff, HandoffKind, KnowsData, OptionSpec,
+    Ordering, ReadConfig, ReadDefinition, Replayable, Resume, RowFormat, StageReader, Start, Stop,
 };
 use segue_records::{Origin, Records};
 use segue_types::{Position, PositionOrder, RowSemantics, SplitId, SqlState, UserError};
@@ -119,9 +119,9 @@ impl Connector for NatsConnector {
         Ok(Box::new(NatsReader::open(link, config, definition, projection).await?))
     }
 
-    fn rows_between(&self, from: &Position, to: &Position) -> Option<u64> {
+    fn distance(&self, _config: &ReadConfig, from: &Position, to: &Position) -> Option<Distance> {
         let (from, to) = (sequence_of(from).ok()?, sequence_of(to).ok()?);
-        Some(to.saturating_sub(from))
+        Some(Distance::Records(to.saturating_sub(from)))
     }
 
     fn compare(&self, a: &Position, b: &Position) -> PositionOrder {

@@ -125,6 +125,11 @@ impl Connector for PulsarConnector {
         Some(format!("subscription \"{name}\" of {} at {}", settings.what(), settings.service.0))
     }
 
+    /// The position of a subscription is that of its one reader.
+    fn owns(&self, config: &ReadConfig) -> Option<String> {
+        self.leaves(config)
+    }
+
     async fn release(&self, config: &ReadConfig) -> Result<(), ConnectError> {
         let settings = Settings::parse(config)?;
         match &settings.subscription {

@@ -33,6 +33,8 @@ pub struct Engine {
     pub transit: Vec<Message>,
     pub applied: Vec<Row>,
     positions: Positions,
+    /// Where the last gap of a split ended.
+    gaps: Positions,
     pub sealed: VecDeque<Sealed>,
     /// Committed, but the coordinator was not told yet.
     pub committed: VecDeque<Epoch>,
@@ -41,6 +43,8 @@ pub struct Engine {
     pub released: Positions,
     /// Failures that were shown.
     pub failures: usize,
+    /// Gaps that were decided.
+    pub skips: usize,
     /// Reports that did not count, of all incarnations.
     pub dropped: BTreeMap<&'static str, usize>,
 }
@@ -61,11 +65,13 @@ impl Engine {
             transit: Vec::new(),
             applied: Vec::new(),
             positions: BTreeMap::new(),
+            gaps: BTreeMap::new(),
             sealed: VecDeque::new(),
             committed: VecDeque::new(),
             is_completed: false,
             released: BTreeMap::new(),
             failures: 0,
+            skips: 0,
             dropped: BTreeMap::new(),
         }
     }
@@ -119,7 +125,17 @@ impl Engine {
     }
 
     fn apply(&mut self, world: &World, message: &Message) {
-        self.applied.extend(&message.rows);
+        let is_gap = matches!(message.event, Event::Skipped { .. });
+        if !is_gap || self.sabotage != Some(Sabotage::SilentGap) {
+            self.applied.extend(&message.rows);
+        }
+        if let Event::Skipped { stage, split, gap, .. } = &message.event {
+            self.skips += 1;
+            let stage = stage.as_usize();
+            let place = (stage, world.stages[stage].index(split));
+            self.positions.insert(place, offset(&gap.to));
+            self.gaps.insert(place, offset(&gap.to));
+        }
         if let Event::Progressed { stage, split, next: at, .. }
         | Event::SplitDone { stage, split, at, .. } = &message.event
         {
@@ -171,6 +187,7 @@ impl Engine {
         self.is_completed = false;
         self.applied.truncate(self.store.rows);
         self.positions = self.store.positions.clone();
+        self.gaps.clear();
         self.generation = self.generation.next();
         let Some(state) = self.store.read() else {
             let open = self.store.epoch.next();
@@ -279,6 +296,10 @@ impl Engine {
         let applied = self.positions.get(&(stage, reader.split)).copied().unwrap_or(script.first);
         if reader.next != applied {
             return Err(format!("split {split} is read from {}, not {applied}", reader.next));
+        }
+        let stored = self.store.positions.get(&(stage, reader.split));
+        if self.gaps.get(&(stage, reader.split)).is_some_and(|gap| stored < Some(gap)) {
+            return Err(format!("split {split} is read behind a gap that is not durable"));
         }
         if reader.until.is_some_and(|until| until != script.last()) {
             return Err(format!("split {split} is read up to {:?}", reader.until));

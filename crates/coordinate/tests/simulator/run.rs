@@ -30,6 +30,7 @@ pub struct Tally {
     pub duplicate: usize,
     pub stale: usize,
     pub removed: usize,
+    pub skips: usize,
 }
 
 impl Tally {
@@ -44,6 +45,7 @@ impl Tally {
         self.duplicate += other.duplicate;
         self.stale += other.stale;
         self.removed += other.removed;
+        self.skips += other.skips;
     }
 
     pub fn assert_reaches_everything(&self) {
@@ -57,6 +59,7 @@ impl Tally {
             self.duplicate,
             self.stale,
             self.removed,
+            self.skips,
         ];
         for count in counts {
             assert!(count * 100 > self.runs, "some kind of event hardly ever happens: {self:?}");
@@ -94,6 +97,7 @@ fn count(engine: &Engine, tally: &mut Tally) {
     let dropped = |word: &str| engine.dropped.get(word).copied().unwrap_or(0);
     tally.rows = engine.applied.len();
     tally.failures = engine.failures;
+    tally.skips = engine.skips;
     (tally.early, tally.duplicate) = (dropped("early"), dropped("duplicate"));
     tally.stale = dropped("stale");
     let rows = split_status(engine.state());

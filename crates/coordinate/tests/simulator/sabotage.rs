@@ -31,10 +31,12 @@ pub enum Sabotage {
     ForgetPositions,
     /// A new bound is not passed on to the reader.
     KeepOldBound,
+    /// What is gone is passed over and nobody learns of it.
+    SilentGap,
 }
 
 impl Sabotage {
-    pub const ALL: [Sabotage; 12] = [
+    pub const ALL: [Sabotage; 13] = [
         Sabotage::ApplyUnjudged,
         Sabotage::DropEarly,
         Sabotage::StateBehindRows,
@@ -47,6 +49,7 @@ impl Sabotage {
         Sabotage::ForgetDoneSplits,
         Sabotage::ForgetPositions,
         Sabotage::KeepOldBound,
+        Sabotage::SilentGap,
     ];
 
     /// Falsifies what the coordinator is told.

@@ -65,6 +65,7 @@ fn split(name: &str, index: usize, items: Vec<Item>) -> SplitScript {
         beginning: 0,
         items,
         growing: false,
+        trimmed: (0, 0),
         end: EndKind::Open,
     }
 }
@@ -93,6 +94,7 @@ fn log(rng: &mut Rng, boundedness: Boundedness) -> StageScript {
             partition.listed_at = rng.between(1, LAST_TICK);
             partition.first = 0;
         }
+        trim(rng, &mut partition);
         splits.push(partition);
     }
     if boundedness == Boundedness::Continuous {
@@ -112,6 +114,7 @@ fn same_log(rng: &mut Rng, before: &StageScript, boundedness: Boundedness) -> St
         if boundedness == Boundedness::Continuous && rng.chance(25) {
             rest.listed_at = rng.between(1, LAST_TICK);
         }
+        trim(rng, &mut rest);
         splits.push(rest);
     }
     if boundedness == Boundedness::Continuous {
@@ -123,6 +126,14 @@ fn same_log(rng: &mut Rng, before: &StageScript, boundedness: Boundedness) -> St
         move_about(rng, &mut splits);
     }
     StageScript { start: StageStart::Handoff, follows_log: true, ..stage(boundedness, splits, 0) }
+}
+
+/// Retention: from some tick on a part of the log is gone, in the worst case all of it.
+fn trim(rng: &mut Rng, partition: &mut SplitScript) {
+    partition.trimmed = match rng.chance(25) {
+        true => (rng.between(0, LAST_TICK), partition.first + rng.below(partition.items.len() + 1)),
+        false => (0, 0),
+    };
 }
 
 /// What happens to the partitions of a live log: they grow, appear, flap.

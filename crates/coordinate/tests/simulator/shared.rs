@@ -250,7 +250,9 @@ impl<'w> Engine<'w> {
     fn deliver(&mut self, id: usize, message: Message) {
         let consumer = self.consumers.get_mut(&id).expect("the caller looked it up");
         let split = match &message.event {
-            Event::Progressed { split, .. } | Event::SplitDone { split, .. } => Some(split.clone()),
+            Event::Progressed { split, .. }
+            | Event::SplitDone { split, .. }
+            | Event::Skipped { split, .. } => Some(split.clone()),
             _ => None,
         };
         if id == LEADER && split.as_ref().is_some_and(|split| self.held.contains(split)) {

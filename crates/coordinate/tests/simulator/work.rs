@@ -4,16 +4,17 @@
 //! Invariant: a reader delivers its split's items in order from where it was opened, numbers what
 //! it delivers, and tells positions also when no row was visible.
 
-use segue_coordinate::{Assignment, Event, Report};
+use segue_coordinate::{Assignment, Event, Gap, Report};
 use segue_types::{Position, SplitId, StageIndex};
 
 use crate::rng::Rng;
-use crate::world::{EndKind, Item, Row, World, offset, position};
+use crate::world::{EndKind, Item, Row, SplitScript, World, offset, position};
 
 /// What is on its way to the step thread.
 #[derive(Clone)]
 pub struct Message {
     pub event: Event,
+    /// What the event accounts for: rows that it brings, or rows that it says are gone.
     pub rows: Vec<Row>,
 }
 
@@ -57,11 +58,13 @@ impl Reader {
     pub fn poll(&mut self, world: &World, rng: &mut Rng) -> Polled {
         let script = &world.stages[self.stage].splits[self.split];
         let visible = script.available(world.tick).min(self.until.unwrap_or(usize::MAX));
+        let kept = script.kept(world.tick).min(self.until.unwrap_or(usize::MAX));
+        if self.next < kept {
+            return Polled::Finished(self.skipped(script, kept));
+        }
         if self.next < visible {
             let to = visible.min(self.next + rng.between(1, 3));
-            let is_row = |at: &usize| script.item(*at) == Item::Row;
-            let row = |offset| Row { stage: self.stage, split: self.split, offset };
-            let rows = (self.next..to).filter(is_row).map(row).collect();
+            let rows = self.rows(script, to);
             self.next = to;
             let next = position(to);
             let (report, stage, split) = self.report();
@@ -75,6 +78,21 @@ impl Reader {
             EndKind::Bound { .. } | EndKind::Open => self.until.is_some_and(|end| self.next >= end),
         };
         if is_end { Polled::Finished(self.done()) } else { Polled::Empty }
+    }
+
+    fn rows(&self, script: &SplitScript, to: usize) -> Vec<Row> {
+        let is_row = |at: &usize| script.item(*at) == Item::Row;
+        let row = |offset| Row { stage: self.stage, split: self.split, offset };
+        (self.next..to).filter(is_row).map(row).collect()
+    }
+
+    /// What it was to read up to `to` is gone.
+    fn skipped(&mut self, script: &SplitScript, to: usize) -> Message {
+        let rows = self.rows(script, to);
+        let records = Some((to - self.next) as u64);
+        let gap = Gap { from: position(self.next), to: position(to), records };
+        let (report, stage, split) = self.report();
+        Message { event: Event::Skipped { report, stage, split, gap }, rows }
     }
 
     pub fn done(&mut self) -> Message {

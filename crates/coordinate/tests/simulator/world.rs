@@ -42,6 +42,8 @@ pub struct SplitScript {
     pub beginning: usize,
     pub items: Vec<Item>,
     pub growing: bool,
+    /// Since which tick what lies before an offset is gone.
+    pub trimmed: (usize, usize),
     pub end: EndKind,
 }
 
@@ -90,6 +92,12 @@ impl SplitScript {
             true => self.first + self.items.len() * tick.min(LAST_TICK) / LAST_TICK,
             false => self.last(),
         }
+    }
+
+    /// The first offset that is still there at this tick.
+    pub fn kept(&self, tick: usize) -> usize {
+        let (since, first) = self.trimmed;
+        if tick < since { self.first } else { first.clamp(self.first, self.available(tick)) }
     }
 
     pub fn item(&self, offset: usize) -> Item {

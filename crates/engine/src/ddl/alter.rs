@@ -155,7 +155,7 @@ fn readings(world: &World, object: &Object) -> Vec<ConsumerId> {
             let reads = |consumer: &&Consumer| consumer.source.object == object.id;
             world.consumers.values().filter(reads).map(|consumer| consumer.id).collect()
         }
-        RelationKind::View | RelationKind::MaterializedView => {
+        RelationKind::View | RelationKind::MaterializedView | RelationKind::Sink => {
             object.consumers.iter().map(|consumer| consumer.id).collect()
         }
     }
@@ -193,7 +193,8 @@ fn is_shared(world: &World, object: &Object, id: ConsumerId) -> bool {
     let is_other = |subscriber: &Subscriber| subscriber.object != object.id;
     let has_others =
         consumer.subscribers.iter().any(is_other) || !consumer.meeting.followers.is_empty();
-    object.relation_kind() == RelationKind::MaterializedView && has_others
+    matches!(object.relation_kind(), RelationKind::MaterializedView | RelationKind::Sink)
+        && has_others
 }
 
 /// Its readings have not begun.

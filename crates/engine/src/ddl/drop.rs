@@ -90,8 +90,8 @@ async fn remove(engine: &Engine, order: Vec<ObjectId>) -> Result<(), UserError> 
         world.remove_objects(&order);
         world.when_durable(move |_| _ = gone.send(left));
     });
-    for source in are_gone.await.map_err(|_| stopping())? {
-        release::spawn(engine, source);
+    for (id, leavings) in are_gone.await.map_err(|_| stopping())? {
+        release::spawn(engine, id, leavings);
     }
     Ok(())
 }
@@ -114,5 +114,6 @@ pub(super) fn relation_kind(kind: ObjectKind) -> RelationKind {
         ObjectKind::Table => RelationKind::Table,
         ObjectKind::View => RelationKind::View,
         ObjectKind::MaterializedView => RelationKind::MaterializedView,
+        ObjectKind::Sink => RelationKind::Sink,
     }
 }

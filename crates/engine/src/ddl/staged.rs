@@ -8,6 +8,7 @@ use std::sync::Arc;
 use segue_catalog::{Object, ObjectKind, ObjectState, Settings, SourceObject, StageObject};
 use segue_plan::stages::{PlannedStage, plan_source};
 use segue_sql::CreateSource;
+use segue_store::crash_point;
 use segue_types::{ObjectId, UserError};
 
 use super::{stopping, unless_canceled};
@@ -15,7 +16,7 @@ use crate::api::StatementContext;
 use crate::capture::{self, Progress};
 use crate::engine::Engine;
 use crate::patience::Asker;
-use crate::release::{Leaving, Making};
+use crate::release::{Intent, Leaving, Making};
 use crate::source::{SourceRuntime, StageRuntime};
 use crate::world::World;
 
@@ -30,9 +31,14 @@ pub(super) async fn create_source(
         return Ok(());
     }
     let planned = plan_source(engine.registry(), &create)?;
+    let intent = Intent {
+        name: name.clone(),
+        schema: Arc::clone(&planned.schema),
+        definition: segue_sql::Statement::CreateSource(create.clone()).to_string(),
+    };
     let (stages, making) = {
         let asker = Asker::of(context);
-        unless_canceled(&context.cancel, pin(engine, planned.stages, &asker)).await?
+        unless_canceled(&context.cancel, pin(engine, planned.stages, intent, &asker)).await?
     };
     for notice in planned.notices {
         context.notice(notice);
@@ -56,11 +62,14 @@ pub(super) async fn create_source(
         settings: Settings::default(),
         created_unix_ms: super::now_unix_ms(),
         failure: None,
+        gaps: Vec::new(),
     };
     let progress = Arc::new(Progress::default());
     let (runtime, shared) = (Arc::clone(&source), Arc::clone(&progress));
+    let intent = making.recorded();
     super::install(engine, move |world| {
         world.put_object(object)?;
+        world.fulfil(intent);
         if runtime.needs_capture() {
             world.begin_capture(id, shared);
         }
@@ -81,11 +90,13 @@ pub(super) async fn create_source(
 pub(super) async fn pin(
     engine: &Engine,
     planned: Vec<PlannedStage>,
+    intent: Intent,
     asker: &Asker,
 ) -> Result<(Vec<Arc<StageRuntime>>, Making), UserError> {
     let leaving =
         |stage: &PlannedStage| Leaving::of(engine.registry().get(&stage.connector)?, &stage.config);
-    let making = Making::begin(engine, planned.iter().filter_map(leaving).collect()).await;
+    let leavings = planned.iter().filter_map(leaving).collect();
+    let making = Making::begin(engine, leavings, intent).await?;
     let mut stages = Vec::with_capacity(planned.len());
     for stage in planned.into_iter().rev() {
         let connector = engine.registry().get(&stage.connector).expect("the planner found it");
@@ -98,6 +109,7 @@ pub(super) async fn pin(
             config: stage.config,
             capabilities: stage.capabilities,
             handoff: stage.handoff,
+            on_expiry: stage.on_expiry,
             definition,
             capture: None,
             generated: stage.generated,
@@ -105,6 +117,7 @@ pub(super) async fn pin(
         }));
     }
     stages.reverse();
+    crash_point!("after-pin");
     Ok((stages, making))
 }
 

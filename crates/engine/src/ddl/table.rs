@@ -21,6 +21,7 @@ use crate::job::Phase;
 use crate::meeting::NewReading;
 use crate::patience::{Asker, Patience};
 use crate::relation::{Feed, Parallelism, Relation};
+use crate::release::Intent;
 use crate::source::SourceRuntime;
 use crate::world::World;
 
@@ -37,8 +38,15 @@ pub(super) async fn create_table(
     }
     let mut plan = plan_table(engine.registry(), &create)?;
     let planned = std::mem::take(&mut plan.stages);
-    let (stages, making) =
-        unless_canceled(&context.cancel, staged::pin(engine, planned, &Asker::of(context))).await?;
+    let intent = Intent {
+        name: name.clone(),
+        schema: Arc::clone(&plan.schema),
+        definition: Statement::CreateTable(create.clone()).to_string(),
+    };
+    let (stages, making) = {
+        let asker = Asker::of(context);
+        unless_canceled(&context.cancel, staged::pin(engine, planned, intent, &asker)).await?
+    };
     for notice in &plan.notices {
         context.notice(notice.clone());
     }
@@ -57,7 +65,13 @@ pub(super) async fn create_table(
         .collect();
     let object = object(id, create, &plan, source.as_deref(), consumers);
     let runtime = source.clone();
-    super::install(engine, move |world| set_up(world, object, runtime)).await?;
+    let intent = making.recorded();
+    let set_up = move |world: &mut World| {
+        set_up(world, object, runtime)?;
+        world.fulfil(intent);
+        Ok(())
+    };
+    super::install(engine, set_up).await?;
     making.keep();
     drop(alone);
     let Some(source) = source else { return Ok(()) };
@@ -90,6 +104,7 @@ fn object(
         settings: Settings::default(),
         created_unix_ms: super::now_unix_ms(),
         failure: None,
+        gaps: Vec::new(),
     }
 }
 

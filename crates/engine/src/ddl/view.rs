@@ -1,12 +1,13 @@
-//! CREATE VIEW and CREATE MATERIALIZED VIEW.
+//! CREATE VIEW; CREATE MATERIALIZED VIEW and CREATE SINK, which are maintained alike.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use segue_catalog::{Catalog, ConsumerRef, Object, ObjectKind, ObjectState, Settings};
+use segue_catalog::{Catalog, ConsumerRef, Object, ObjectKind, ObjectState, Settings, SinkObject};
 use segue_flow::Mark;
 use segue_plan::delta::{MarkInput, ViewPlan, plan_emitting};
-use segue_sql::{CreateView, Statement};
+use segue_plan::sink::plan_sink;
+use segue_sql::{CreateSink, CreateView, Name, OnExisting, Statement};
 use segue_types::{ConsumerId, ObjectId, SqlState, UserError};
 
 use super::opening::{self, Opening};
@@ -16,6 +17,7 @@ use crate::consumer::Subscriber;
 use crate::engine::Engine;
 use crate::job::Phase;
 use crate::meeting::NewReading;
+use crate::outflow::Outflow;
 use crate::patience::Asker;
 use crate::relation::{Feed, Relation};
 use crate::world::World;
@@ -47,33 +49,89 @@ pub(super) async fn create_view(
         settings: Settings::default(),
         created_unix_ms: super::now_unix_ms(),
         failure: None,
+        gaps: Vec::new(),
     };
     super::install(engine, move |world| world.put_object(object)).await
 }
 
-/// `CREATE MATERIALIZED VIEW`
-pub(super) async fn create_materialized_view(
+/// What is defined by a query and maintained.
+#[derive(Clone)]
+pub(crate) enum Maintained {
+    View(CreateView),
+    Sink(CreateSink),
+}
+
+impl Maintained {
+    /// What a stored definition says.
+    pub(crate) fn of(object: &Object) -> Result<Maintained, UserError> {
+        match crate::recover::parse_definition(object)? {
+            Statement::CreateMaterializedView(create) => Ok(Maintained::View(create)),
+            Statement::CreateSink(create) => Ok(Maintained::Sink(create)),
+            _ => Err(UserError::internal("a stored definition is of another kind than its object")),
+        }
+    }
+
+    fn name(&self) -> (&Name, OnExisting) {
+        match self {
+            Maintained::View(create) => (&create.name, create.on_existing),
+            Maintained::Sink(create) => (&create.name, create.on_existing),
+        }
+    }
+
+    fn definition(self) -> String {
+        match self {
+            Maintained::View(create) => Statement::CreateMaterializedView(create).to_string(),
+            Maintained::Sink(create) => Statement::CreateSink(create).to_string(),
+        }
+    }
+
+    /// The dataflow, and the kind of its object.
+    fn planned(&self, catalog: &Catalog) -> Result<(ViewPlan, ObjectKind), UserError> {
+        match self {
+            Maintained::View(create) => {
+                let names = create.columns.iter().map(|name| name.as_str().to_owned());
+                let names = names.collect::<Vec<_>>();
+                let query = (*create.query.tree).clone();
+                let plan = plan_emitting(catalog, (query, create.emission))?.renamed(&names)?;
+                Ok((plan, ObjectKind::MaterializedView))
+            }
+            Maintained::Sink(create) => {
+                let plan = plan_sink(catalog, create)?;
+                let (into, removals) = (plan.into, plan.removals);
+                Ok((plan.view, ObjectKind::Sink(SinkObject { into, removals })))
+            }
+        }
+    }
+
+    pub(crate) fn plan(&self, catalog: &Catalog) -> Result<ViewPlan, UserError> {
+        Ok(self.planned(catalog)?.0)
+    }
+}
+
+/// `CREATE MATERIALIZED VIEW`, `CREATE SINK`
+pub(super) async fn create_maintained(
     engine: &Engine,
-    create: CreateView,
+    create: Maintained,
     context: &StatementContext,
 ) -> Result<(), UserError> {
-    let name = create.name.as_str().to_owned();
-    if already_exists(engine, &name, create.on_existing, context)? {
+    let (name, on_existing) = create.name();
+    let name = name.as_str().to_owned();
+    if already_exists(engine, &name, on_existing, context)? {
         return Ok(());
     }
-    let before = plan(&engine.catalog(), &create)?;
+    let before = create.plan(&engine.catalog())?;
     let sources = sources_of(&engine.catalog(), &before)?;
     let openings = {
         let asker = Asker::of(context);
         unless_canceled(&context.cancel, opening::open_all(engine, &sources, &asker)).await?
     };
     let alone = engine.lock_catalog().await;
-    if already_exists(engine, &name, create.on_existing, context)? {
+    if already_exists(engine, &name, on_existing, context)? {
         return Ok(());
     }
     let catalog = engine.catalog();
     // Planned again: what the first plan read may have been dropped meanwhile.
-    let plan = plan(&catalog, &create)?;
+    let (plan, kind) = create.planned(&catalog)?;
     if sources_of(&catalog, &plan)? != sources {
         let message = "a source of the view was replaced while the statement ran";
         return Err(UserError::new(SqlState::OBJECT_IN_USE, message).with_hint("Run it again."));
@@ -82,7 +140,7 @@ pub(super) async fn create_materialized_view(
         context.notice(notice.clone());
     }
     let consumers = allocate(engine, sources.len()).await?;
-    let object = object(&catalog, create, &plan, &consumers);
+    let object = object(&catalog, (create, kind), &plan, &consumers);
     let id = object.id;
     super::install(engine, move |world| set_up(world, object, plan, openings)).await?;
     drop(alone);
@@ -92,11 +150,6 @@ pub(super) async fn create_materialized_view(
         return Ok(());
     }
     super::run_job(engine, id, context, std::future::ready(Ok(()))).await
-}
-
-pub(crate) fn plan(catalog: &Catalog, create: &CreateView) -> Result<ViewPlan, UserError> {
-    let names: Vec<String> = create.columns.iter().map(|name| name.as_str().to_owned()).collect();
-    plan_emitting(catalog, ((*create.query.tree).clone(), create.emission))?.renamed(&names)
 }
 
 /// The inputs that are sources, by input; refused when something that is read is not ready.
@@ -124,7 +177,7 @@ pub(super) async fn allocate(engine: &Engine, n: usize) -> Result<Vec<ConsumerId
 
 fn object(
     catalog: &Catalog,
-    create: CreateView,
+    (create, kind): (Maintained, ObjectKind),
     plan: &ViewPlan,
     consumers: &[ConsumerId],
 ) -> Object {
@@ -138,17 +191,18 @@ fn object(
         .collect();
     Object {
         id: catalog.next_id(),
-        name: create.name.as_str().to_owned(),
+        name: create.name().0.as_str().to_owned(),
         schema: Arc::clone(&plan.schema),
         key: plan.key.clone(),
-        definition: Statement::CreateMaterializedView(create).to_string(),
-        kind: ObjectKind::MaterializedView,
+        definition: create.definition(),
+        kind,
         depends_on: plan.depends_on.iter().copied().collect::<BTreeSet<_>>(),
         state: ObjectState::Creating,
         consumers,
         settings: Settings::default(),
         created_unix_ms: super::now_unix_ms(),
         failure: None,
+        gaps: Vec::new(),
     }
 }
 
@@ -185,9 +239,10 @@ fn set_up(
     for reading in &readings {
         world.refuse_gap(reading.reference.source, &reading.opening.starts)?;
     }
-    let parallelism = world.parallelism_of(&object);
+    let mut relation = Relation::new(id, plan.spec, feeds, world.parallelism_of(&object));
+    relation.outflow = Outflow::of(&object);
     world.put_object(object)?;
-    world.add_relation(id, Relation::new(id, plan.spec, feeds, parallelism));
+    world.add_relation(id, relation);
     fill_and_read(world, id, readings);
     Ok(())
 }
@@ -199,6 +254,7 @@ fn fill_and_read(world: &mut World, id: ObjectId, readings: Vec<PlannedReading>)
 
 /// A view that reads no source is ready.
 fn start_readings(world: &mut World, id: ObjectId, readings: Vec<PlannedReading>) {
+    world.pour_out(id);
     if readings.is_empty() {
         return world.finish_job(id);
     }
@@ -280,11 +336,7 @@ pub(super) async fn resume(engine: Engine, object: Arc<Object>) -> Result<(), Us
 }
 
 async fn fill_again(engine: Engine, object: Arc<Object>) -> Result<(), UserError> {
-    let Statement::CreateMaterializedView(create) = crate::recover::parse_definition(&object)?
-    else {
-        return Err(UserError::internal("a materialized view is defined by its CREATE"));
-    };
-    let plan = plan(&engine.catalog(), &create)?;
+    let plan = Maintained::of(&object)?.plan(&engine.catalog())?;
     let sources = sources_of(&engine.catalog(), &plan)?;
     let openings = opening::open_all_at_last(&engine, &sources).await?;
     let id = object.id;

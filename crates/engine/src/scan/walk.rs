@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 use super::Delivery;
 use crate::ddl::canceled;
 use crate::ddl::opening::Opening;
+use crate::gaps;
 use crate::patience::{Asker, Waiting};
 use crate::reader::{BOUNDED_SPLITS_MAX, Range};
 use crate::source::{SharedReader, StageRuntime};
@@ -54,16 +55,12 @@ async fn starts(
 ) -> Result<Positions, UserError> {
     let Some(before) = index.0.checked_sub(1).map(StageIndex) else { return Ok(ends) };
     let stage = opening.source.stage(index);
-    let (connector, config) = (&stage.connector, &stage.config);
     if stage.handoff.as_ref().is_some_and(|handoff| handoff.kind.is_some()) {
         let derive = || opening.source.derive_starts(before, index, ends.clone());
         return asker.persistently(stage, derive).await;
     }
     let pinned = stage.pinned_starts();
-    if !stage.is_captured() {
-        let check = || connector.check(config, &stage.definition, &pinned);
-        asker.persistently(stage, check).await?;
-    }
+    asker.persistently(stage, || stage.check(&pinned)).await?;
     Ok(pinned)
 }
 
@@ -158,7 +155,13 @@ async fn read_range(
         let end = match read_on(shared, &mut range, &mut waiting, sink).await {
             Ok(end) => end?,
             Err(error) => {
-                waiting.after(error, name).await?;
+                match shared.stage().gap(&range, &error) {
+                    Some(gap) => {
+                        asker.tell(gaps::describe(name, &range.split, &gap));
+                        range.from = gap.to;
+                    }
+                    None => waiting.after(error, name).await?,
+                }
                 continue;
             }
         };
@@ -173,6 +176,9 @@ async fn read_on(
     waiting: &mut Waiting<'_>,
     sink: &mpsc::Sender<Delivery>,
 ) -> Result<Result<Position, UserError>, ConnectError> {
+    if range.is_over() {
+        return Ok(Ok(range.from.clone()));
+    }
     let stage: Arc<dyn StageReader> = shared.get().await?;
     let broken = |_: &ConnectError| shared.discard(&stage);
     let opened = stage.read(&range.split, &range.from, range.until.as_ref()).await;

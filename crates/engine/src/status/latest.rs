@@ -6,11 +6,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use segue_connect::{Connector, Latest as End, StageReader};
+use segue_connect::{Latest as End, StageReader};
 use segue_types::{ConsumerId, Position, PositionOrder, SplitId, StageIndex};
 
 use super::samples::Samples;
 use super::{SplitStatus, Status};
+use crate::distance::Measured;
+use crate::source::StageRuntime;
 
 /// How old an answer may be.
 const FRESH: Duration = Duration::from_secs(1);
@@ -29,7 +31,8 @@ pub(crate) struct Probe {
     pub(crate) place: Place,
     pub(crate) position: Option<Position>,
     pub(crate) reader: Arc<dyn StageReader>,
-    pub(crate) connector: Arc<dyn Connector>,
+    pub(crate) stage: Arc<StageRuntime>,
+    pub(crate) measured: Measured,
 }
 
 /// What was answered.
@@ -98,13 +101,13 @@ impl Latest {
             };
             let Some(row) = status.splits.iter_mut().find(is_it) else { continue };
             if let Some(position) = &probe.position {
-                let compare = |a: &Position, b: &Position| probe.connector.compare(a, b);
-                row.lag_rows = probe.connector.rows_between(position, &latest.position);
+                let compare = |a: &Position, b: &Position| probe.stage.connector.compare(a, b);
+                row.lag_rows = probe.stage.rows_between(probe.measured, position, &latest.position);
                 row.lag = samples.lag(Instant::now(), position, compare);
                 row.is_behind = compare(position, &latest.position) == PositionOrder::Less;
             }
             row.latest = Some(latest.position.to_string());
-            row.reason.clone_from(&latest.remark);
+            row.reason = latest.remark.clone().or(row.reason.take());
         }
         drop(known);
         for stage in &mut status.stages {
@@ -161,6 +164,8 @@ mod tests {
             lag_rows: Some(4),
             lag: None,
             reason: None,
+            gaps: 0,
+            skipped: Some(0),
             idle,
             is_behind,
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use segue_types::UserError;
 
 use crate::consumer::Consumer;
+use crate::distance::Measured;
 use crate::job::Target;
 use crate::meter::Away;
 use crate::patience::Patience;
@@ -117,17 +118,17 @@ pub(super) fn of_consumer(consumer: &Consumer, target: &Target) -> JobProgress {
 /// How many rows the current stage has up to its bounds or to the target, where its positions tell.
 fn whole(consumer: &Consumer, target: &Target) -> Option<u64> {
     let index = consumer.state().current_stage();
-    let connector = &consumer.source.stage(index).connector;
+    let stage = consumer.source.stage(index);
+    let measured = Measured::of(&consumer.meters[index.as_usize()]);
     let splits = segue_coordinate::split_status(consumer.state());
     let left = splits.into_iter().filter(|split| split.stage == index).map(|split| {
         let of_target = target.positions.iter().find(|(id, _)| *id == split.split);
         let of_target = of_target.filter(|_| target.stage == index).map(|(_, at)| at);
         let end = split.bound.as_ref().or(of_target)?;
-        connector.rows_between(split.position.as_ref()?, end)
+        stage.rows_between(measured, split.position.as_ref()?, end)
     });
     let left: Vec<u64> = left.collect::<Option<_>>()?;
-    let read = consumer.meters[index.as_usize()].rows;
-    (!left.is_empty()).then(|| read + left.iter().sum::<u64>())
+    (!left.is_empty()).then(|| measured.rows + left.iter().sum::<u64>())
 }
 
 #[cfg(test)]

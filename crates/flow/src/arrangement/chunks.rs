@@ -71,6 +71,18 @@ impl Chunks {
         same_row(&self.chunk(chunk).key, place as usize, key, row)
     }
 
+    /// Looks at what [`Chunks::key_is`] will look at.
+    pub(super) fn touch_key(&self, slot: u32) -> u64 {
+        let (chunk, place) = self.places[slot as usize];
+        touch(&self.chunk(chunk).key, place)
+    }
+
+    /// Looks at what [`Chunks::row_is`] will look at.
+    pub(super) fn touch_row(&self, slot: u32) -> u64 {
+        let (chunk, place) = self.places[slot as usize];
+        touch(&self.chunk(chunk).columns, place)
+    }
+
     /// Whether the row at `slot` is `row` in every column.
     pub(super) fn row_is(&self, slot: u32, columns: &[Column], row: usize) -> bool {
         let (chunk, place) = self.places[slot as usize];
@@ -184,4 +196,8 @@ impl Chunks {
         }
         interleave_record_batch(&batches, &places).expect("all chunks have one schema")
     }
+}
+
+fn touch(columns: &[Column], row: u32) -> u64 {
+    columns.iter().fold(0, |all, column| all ^ column.touch(row as usize))
 }

@@ -15,13 +15,13 @@ use arrow::datatypes::{Int64Type, SchemaRef};
 use crate::blob::StoredSizes;
 use crate::delta::Delta;
 use crate::error::StepError;
-use crate::key::{Column, Index, hash_columns, rows_equal, vnode_of};
+use crate::key::{BLOCK, Column, Index, NO_SLOT, hash_columns, rows_equal, vnode_of};
 use crate::mark::{Times, micros};
 use crate::rows::nullable;
 use chunks::Chunks;
 
 /// No slot: the end of a chain.
-const NONE: u32 = u32::MAX;
+const NONE: u32 = NO_SLOT;
 /// The row is stored as it is now, or as it was.
 const STORED: u8 = 1;
 /// The row is not stored as it is now.
@@ -78,6 +78,10 @@ impl Keys {
 
     pub(crate) fn len(&self) -> usize {
         self.hashes.len()
+    }
+
+    pub(crate) fn hashes(&self) -> &[u64] {
+        &self.hashes
     }
 
     pub(crate) fn hash(&self, row: usize) -> u64 {
@@ -155,10 +159,16 @@ impl Arrangement {
         (0..self.weights.len() as u32).filter(|slot| self.weights[*slot as usize] > 0)
     }
 
-    /// The first slot of the chain of a key.
-    fn head(&self, keys: &Keys, row: usize) -> Option<u32> {
-        let same = |slot: u32| self.chunks.key_is(slot, &keys.columns, row);
-        self.by_key.find(keys.hashes[row], same)
+    /// The first slot of the chain of each key, or [`NO_SLOT`].
+    pub(crate) fn heads(&self, keys: &Keys) -> Vec<u32> {
+        let touch = |slot: u32| self.chunks.touch_key(slot) ^ u64::from(self.next[slot as usize]);
+        let same = |slot: u32, row: usize| self.chunks.key_is(slot, &keys.columns, row);
+        self.by_key.find_touching(&keys.hashes, touch, same)
+    }
+
+    /// Looks at the key of the row at `slot`, so that it is in the cache when it is compared.
+    pub(crate) fn touch_key(&self, slot: u32) -> u64 {
+        self.chunks.touch_key(slot)
     }
 
     /// Whether the row at `slot` has the key of `row`.
@@ -166,9 +176,8 @@ impl Arrangement {
         self.chunks.key_is(slot, &keys.columns, row)
     }
 
-    /// The slots whose rows have the key of `row`.
-    pub(crate) fn matches<'a>(&'a self, keys: &Keys, row: usize) -> impl Iterator<Item = u32> + 'a {
-        let mut slot = self.head(keys, row).unwrap_or(NONE);
+    /// The slots of a chain, from its first one on.
+    pub(crate) fn chain(&self, mut slot: u32) -> impl Iterator<Item = u32> + '_ {
         std::iter::from_fn(move || {
             let found = slot;
             (found != NONE).then(|| {
@@ -186,10 +195,10 @@ impl Arrangement {
         };
         let all = rows.columns().iter().map(Column::new).collect::<Vec<_>>();
         let row_hashes = hash_columns(&all, rows.num_rows());
-        let find = |(row, hash): (usize, &u64)| {
-            by_row.find(*hash, |slot| self.chunks.row_is(slot, &all, row))
-        };
-        let slots = row_hashes.iter().enumerate().map(find).collect();
+        let touch = |slot: u32| self.chunks.touch_row(slot);
+        let same = |slot: u32, row: usize| self.chunks.row_is(slot, &all, row);
+        let slots = by_row.find_touching(&row_hashes, touch, same);
+        let slots = slots.into_iter().map(|slot| (slot != NO_SLOT).then_some(slot)).collect();
         Located { keys, row_hashes, slots }
     }
 
@@ -238,19 +247,35 @@ impl Arrangement {
         let taken = fresh.iter().map(|(row, _)| *row).collect::<UInt32Array>();
         let batch = take_record_batch(rows, &taken).expect("rows are within the delta");
         self.chunks.add(&batch, fresh.iter().map(|(_, slot)| *slot).collect());
-        for (row, slot) in fresh {
-            let row = *row as usize;
-            let hash = located.keys.hashes[row];
-            let same = |other: u32| self.chunks.key_is(other, &located.keys.columns, row);
-            let head = self.by_key.replace(hash, *slot, same).unwrap_or(NONE);
-            self.next[*slot as usize] = head;
-            self.previous[*slot as usize] = NONE;
-            if head != NONE {
-                self.previous[head as usize] = *slot;
-            }
-            if let Some(by_row) = &mut self.by_row {
-                by_row.insert(located.row_hashes[row], *slot);
-            }
+        for block in fresh.chunks(BLOCK) {
+            self.warm(block, located);
+            block.iter().for_each(|(row, slot)| self.link(*row as usize, *slot, located));
+        }
+    }
+
+    /// Brings into the cache what linking these rows will need.
+    fn warm(&self, fresh: &[(u32, u32)], located: &Located) {
+        let hashes =
+            |of: &[u64]| fresh.iter().map(|(row, _)| of[*row as usize]).collect::<Vec<_>>();
+        let touch =
+            |slot: u32| self.chunks.touch_key(slot) ^ u64::from(self.previous[slot as usize]);
+        self.by_key.warm(&hashes(&located.keys.hashes), touch);
+        if let Some(by_row) = &self.by_row {
+            by_row.warm(&hashes(&located.row_hashes), |_| 0);
+        }
+    }
+
+    /// Makes the row of a new slot findable.
+    fn link(&mut self, row: usize, slot: u32, located: &Located) {
+        let same = |other: u32| self.chunks.key_is(other, &located.keys.columns, row);
+        let head = self.by_key.replace(located.keys.hashes[row], slot, same).unwrap_or(NONE);
+        self.next[slot as usize] = head;
+        self.previous[slot as usize] = NONE;
+        if head != NONE {
+            self.previous[head as usize] = slot;
+        }
+        if let Some(by_row) = &mut self.by_row {
+            by_row.insert(located.row_hashes[row], slot);
         }
     }
 

@@ -32,7 +32,7 @@ fn batch(rows: &[Row]) -> RecordBatch {
 
 fn found(arrangement: &Arrangement, key: i64) -> Model {
     let keys = Keys::of(&batch(&[(key, 0)]), &[0]);
-    let slots = arrangement.matches(&keys, 0).collect::<Vec<_>>();
+    let slots = arrangement.chain(arrangement.heads(&keys)[0]).collect::<Vec<_>>();
     let rows = arrangement.gather(&slots);
     let texts = rows.column(1).as_string::<i32>();
     let row = |(at, slot): (usize, &u32)| {

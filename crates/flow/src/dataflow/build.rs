@@ -11,9 +11,9 @@ use crate::aggregate::{Aggregate, Windowed};
 use crate::arrangement::{Arrangement, Changes};
 use crate::blob::{BlobOwner, fingerprint};
 use crate::operators::{
-    Arrives, Constant, DropLate, Filter, Forget, Forgetting, Held, Join, Least, Lookup, Normalise,
-    Operator, Project, Recompute, Settled, Temporal, Ticks, TopN, UnionAll, Unnest, Watermark,
-    Withhold,
+    Arrives, Changelog, Constant, DropLate, Filter, Forget, Forgetting, Held, Join, Least, Lookup,
+    Normalise, Operator, Project, Recompute, Settled, Temporal, Ticks, TopN, UnionAll, Unnest,
+    Watermark, Withhold,
 };
 use crate::rows::{Identity, Rows, nullable};
 use crate::spec::{DataflowSpec, JoinSpec, Node, OperatorSpec};
@@ -64,6 +64,7 @@ fn exchanges(operator: &OperatorSpec) -> Option<Vec<Exchange>> {
         | OperatorSpec::Filter { .. }
         | OperatorSpec::Unnest { .. } => Some(vec![Exchange::Deal]),
         OperatorSpec::Aggregate { keys, .. } => Some(vec![by_key(keys)?]),
+        OperatorSpec::Changelog { key, .. } => Some(vec![by_key(key)?]),
         OperatorSpec::TopN { top, .. } => Some(vec![by_key(&top.partition)?]),
         OperatorSpec::Join { join, .. } | OperatorSpec::Lookup { join, .. } => {
             Some(vec![by_key(&join.left_key)?, by_key(&join.right_key)?])
@@ -137,13 +138,24 @@ impl Place {
             OperatorSpec::Unnest { lists, schema, .. } => {
                 Box::new(Unnest::new(self.name(), lists.clone(), nullable(schema)))
             }
+            OperatorSpec::Changelog { key, schema, .. } => {
+                Box::new(Changelog::new(self.name(), key.clone(), nullable(schema)))
+            }
             OperatorSpec::Constant { rows } => Box::new(Constant::new(rows.clone())),
             OperatorSpec::Aggregate { .. } => Box::new(self.aggregate()),
             OperatorSpec::Join { .. } => Box::new(self.join()),
             OperatorSpec::Lookup { left, right, join, schema } => {
                 let inputs = [&self.spec.schema_of(*left), &self.spec.schema_of(*right)];
                 let [_, owner] = self.join_owners(inputs, join);
-                Box::new(Lookup::new(self.name(), owner, inputs, join, schema))
+                let lookup = Lookup::new(self.name(), owner, inputs, join, schema);
+                if self.spec.is_append_only(*left) {
+                    return Box::new(lookup);
+                }
+                let owners = [
+                    self.owner(2, inputs[0], "rows of a temporal join"),
+                    self.owner(3, schema, "what a temporal join gave"),
+                ];
+                Box::new(lookup.remembering(inputs[0], owners))
             }
             OperatorSpec::Recompute { .. } => Box::new(self.recompute()),
             OperatorSpec::TopN { .. } => Box::new(self.top_n()),

@@ -85,6 +85,7 @@ fn path_from_state(spec: &DataflowSpec) -> Option<Vec<usize>> {
             }
             OperatorSpec::UnionAll { .. }
             | OperatorSpec::Unnest { .. }
+            | OperatorSpec::Changelog { .. }
             | OperatorSpec::Join { .. }
             | OperatorSpec::Lookup { .. }
             | OperatorSpec::Watermark { .. }

@@ -111,6 +111,20 @@ impl Column {
         }
     }
 
+    /// Looks at a value, so that it is in the cache when it is compared.
+    pub(crate) fn touch(&self, row: usize) -> u64 {
+        match &self.values {
+            Values::I64(values) => values[row] as u64,
+            Values::Bytes(offsets, bytes) => {
+                u64::from(slice(offsets, bytes, row).first().copied().unwrap_or_default())
+            }
+            Values::I32(values) => values[row] as u64,
+            Values::I128(values) => values[row] as u64,
+            Values::F64(values) => values[row].to_bits(),
+            _ => 0,
+        }
+    }
+
     /// The value of an integer-like column (also date, time, timestamp), if it is one.
     pub(crate) fn integer(&self, row: usize) -> Option<i64> {
         match &self.values {

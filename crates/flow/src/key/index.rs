@@ -27,7 +27,7 @@ const ENTRIES_MIN: usize = 8;
 /// A table that is less than one part in this many full is made smaller.
 const SHRINK_FACTOR: usize = 16;
 /// Lookups whose cache misses are awaited together.
-const BLOCK: usize = 64;
+pub(crate) const BLOCK: usize = 64;
 
 impl Index {
     pub(crate) fn with_capacity(slots: usize) -> Index {
@@ -118,6 +118,37 @@ impl Index {
             slots.extend(block.iter().map(|hash| self.find(*hash, |_| true).unwrap_or(NO_SLOT)));
         }
         slots
+    }
+
+    /// As [`Index::find_all`], where `matches` looks at what lies far apart: `touch(slot)` looks at the same before, for
+    /// a block of lookups at once.
+    pub(crate) fn find_touching(
+        &self,
+        hashes: &[u64],
+        touch: impl Fn(u32) -> u64,
+        matches: impl Fn(u32, usize) -> bool,
+    ) -> Vec<u32> {
+        let mut slots = Vec::with_capacity(hashes.len());
+        for block in hashes.chunks(BLOCK) {
+            self.warm(block, &touch);
+            let first = slots.len();
+            let find = |(at, hash): (usize, &u64)| {
+                self.find(*hash, |slot| matches(slot, first + at)).unwrap_or(NO_SLOT)
+            };
+            slots.extend(block.iter().enumerate().map(find));
+        }
+        slots
+    }
+
+    /// Brings into the cache what lookups of these hashes will need, so that no miss waits for another.
+    pub(crate) fn warm(&self, hashes: &[u64], touch: impl Fn(u32) -> u64) {
+        if self.len == 0 {
+            return;
+        }
+        let home = |hash: &u64| self.entries[self.home(*hash as u32)].slot;
+        black_box(hashes.iter().map(home).fold(0, |all, slot| all ^ slot));
+        let slots = hashes.iter().filter_map(|hash| self.find(*hash, |_| true));
+        black_box(slots.map(touch).fold(0, |all, seen| all ^ seen));
     }
 
     /// Makes `slot` the one found for its key from now on; returns the one before.
@@ -226,6 +257,9 @@ mod tests {
                 }
                 let hashes: Vec<u64> = (0..60).map(hash_of).collect();
                 let found = index.find_all(&hashes, |slot, row| slot as usize == row);
+                let touching =
+                    index.find_touching(&hashes, u64::from, |slot, row| slot as usize == row);
+                prop_assert_eq!(&found, &touching);
                 for (key, slot) in (0..60).zip(found) {
                     prop_assert_eq!(slot, if model.contains_key(&key) { key } else { NO_SLOT });
                 }

@@ -21,7 +21,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 pub(crate) use column::{Column, rows_equal};
 pub(crate) use decode::{can_decode, decode_column};
-pub(crate) use index::{Index, NO_SLOT};
+pub(crate) use index::{BLOCK, Index, NO_SLOT};
 
 use column::{Values, canonical_float, range, slice};
 

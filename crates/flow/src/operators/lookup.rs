@@ -1,20 +1,22 @@
 //! The temporal join: each arriving row meets the rows of the other side that are there at that moment, for good.
 //!
-//! It keeps the looked-up side alone. Rows of that side that come or go later change nothing that was put out, so this
-//! is the one operator whose output depends on the order of arrival. FOR SYSTEM_TIME AS OF PROCTIME() asks for that.
+//! Rows of the looked-up side that come or go later change nothing that was put out, so this is the one operator whose
+//! output depends on the order of arrival. FOR SYSTEM_TIME AS OF PROCTIME() asks for that. It keeps that side, and of a
+//! side whose rows may be taken back what they were given.
 
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
+use segue_types::StateBlob;
 
 use super::join::From;
 use super::join::pairs::{Pairs, by_itself, joined_schema};
-use super::{Held, Operator, OperatorState};
+use super::{Given, Held, Operator, OperatorState, StateSize};
 use crate::arrangement::{Arrangement, Changes, Keys};
-use crate::blob::BlobOwner;
+use crate::blob::{BlobOwner, SealedBlob};
 use crate::delta::Delta;
-use crate::error::StepError;
+use crate::error::{RestoreError, StepError};
 use crate::spec::{JoinKind, JoinSpec, NullKeys};
 
 #[derive(Debug)]
@@ -24,6 +26,8 @@ pub(crate) struct Lookup {
     joined: SchemaRef,
     schema: SchemaRef,
     right: Held,
+    /// `None` where the arriving rows stay.
+    given: Option<Given>,
     errors: u64,
 }
 
@@ -49,8 +53,41 @@ impl Lookup {
                 owner,
             },
             spec: spec.clone(),
+            given: None,
             errors: 0,
         }
+    }
+
+    /// The same for a side whose rows may be taken back.
+    #[must_use]
+    pub(crate) fn remembering(mut self, left: &SchemaRef, owners: [BlobOwner; 2]) -> Lookup {
+        self.given = Some(Given::new((left, &self.spec.left_key), &self.schema, owners));
+        self
+    }
+
+    /// What goes takes back what it was given; what comes looks up.
+    fn replace(&mut self, deltas: &[Delta]) -> Result<Vec<Delta>, StepError> {
+        let Some(delta) = Delta::sum(deltas).map(Delta::consolidated) else {
+            return Ok(Vec::new());
+        };
+        let mut given = self.given.take().expect("the caller has looked");
+        let (back, come) = given.take_back(&delta, &self.schema);
+        let mut out = Vec::new();
+        self.look_up(&come, &mut out)?;
+        let out = back.into_iter().chain(self.named(out)).collect::<Vec<_>>();
+        given.note(&delta, &out, &self.place)?;
+        self.given = Some(given);
+        Ok(out)
+    }
+
+    fn named(&self, mut out: Vec<Delta>) -> Vec<Delta> {
+        out.retain(|delta| !delta.is_empty());
+        let named = out.into_iter().map(|delta| {
+            let columns = delta.rows().columns().to_vec();
+            let rows = RecordBatch::try_new(Arc::clone(&self.schema), columns);
+            delta.with_rows(rows.expect("the output's columns"))
+        });
+        named.collect()
     }
 
     fn update(&mut self, deltas: &[Delta]) -> Result<(), StepError> {
@@ -65,9 +102,9 @@ impl Lookup {
     fn look_up(&mut self, delta: &Delta, out: &mut Vec<Delta>) -> Result<(), StepError> {
         let keys = Keys::of(delta.rows(), &self.spec.left_key);
         let mut found = vec![false; delta.len()];
-        let mut pairs = Pairs::new(&keys);
+        let mut pairs = Pairs::new(&keys, &self.right.rows);
         let meets_null = self.spec.null_keys == NullKeys::MeetNull;
-        while pairs.fill(&keys, &self.right.rows) {
+        while pairs.fill(&self.right.rows) {
             if !meets_null {
                 pairs.retain(|row| !keys.has_null(row));
             }
@@ -92,17 +129,14 @@ impl Lookup {
 impl Operator for Lookup {
     fn step(&mut self, inputs: &[&[Delta]]) -> Result<Vec<Delta>, StepError> {
         self.update(inputs[1])?;
+        if self.given.is_some() {
+            return self.replace(inputs[0]);
+        }
         let mut out = Vec::new();
         for delta in inputs[0] {
             self.look_up(delta, &mut out)?;
         }
-        out.retain(|delta| !delta.is_empty());
-        let named = out.into_iter().map(|delta| {
-            let columns = delta.rows().columns().to_vec();
-            let rows = RecordBatch::try_new(Arc::clone(&self.schema), columns);
-            delta.with_rows(rows.expect("the output's columns"))
-        });
-        Ok(named.collect())
+        Ok(self.named(out))
     }
 
     fn expression_errors(&self) -> u64 {
@@ -110,6 +144,35 @@ impl Operator for Lookup {
     }
 
     fn state(&mut self) -> Option<&mut dyn OperatorState> {
-        Some(&mut self.right)
+        Some(self)
+    }
+}
+
+impl OperatorState for Lookup {
+    fn seal(&mut self) -> Vec<SealedBlob> {
+        let mut blobs = self.right.seal();
+        blobs.extend(self.given.iter_mut().flat_map(Given::seal));
+        blobs
+    }
+
+    fn bases(&mut self) -> Vec<SealedBlob> {
+        let given = self.given.iter().flat_map(Given::bases);
+        self.right.bases().into_iter().chain(given).collect()
+    }
+
+    fn load(&mut self, blobs: &[StateBlob]) -> Result<(), RestoreError> {
+        let Some(given) = &mut self.given else { return self.right.load(blobs) };
+        given.load(blobs)?;
+        let own = blobs.iter().filter(|blob| blob.operator == self.right.owner.operator);
+        self.right.load(&own.cloned().collect::<Vec<_>>())
+    }
+
+    fn contents(&mut self) -> Vec<Delta> {
+        unreachable!("no relation is derived from a temporal join")
+    }
+
+    fn size(&mut self) -> StateSize {
+        let own = self.right.size();
+        self.given.iter().map(Given::size).chain([own]).sum()
     }
 }

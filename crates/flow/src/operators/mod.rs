@@ -3,8 +3,10 @@
 //! An operator gets the deltas of one step and answers with its own. Stateless ones work row by row, so
 //! they may be asked at any time; stateful ones also seal and load what they hold.
 
+mod changelog;
 mod constant;
 mod filter;
+mod given;
 mod held;
 mod join;
 mod lookup;
@@ -25,8 +27,10 @@ use crate::error::{RestoreError, StepError};
 use crate::rows::RelationVersion;
 use crate::workers::{RestRound, Rested};
 
+pub(crate) use changelog::Changelog;
 pub(crate) use constant::Constant;
 pub(crate) use filter::Filter;
+pub(crate) use given::Given;
 pub(crate) use held::Held;
 pub(crate) use join::{Arrives, Join};
 pub(crate) use lookup::Lookup;

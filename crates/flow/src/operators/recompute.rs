@@ -113,7 +113,7 @@ impl Recompute {
 
 /// The rows of these keys.
 fn of_keys(rows: &Arrangement, keys: &Keys) -> Delta {
-    let slots = (0..keys.len()).flat_map(|row| rows.matches(keys, row)).collect::<Vec<_>>();
+    let slots = rows.heads(keys).into_iter().flat_map(|head| rows.chain(head)).collect::<Vec<_>>();
     rows.delta_of(&slots)
 }
 

@@ -3,6 +3,7 @@
 //! keys that die and return, seals and restores at any step, state that leaves memory and comes back, versions read long after they were taken, and one to
 //! three workers, of whom there are others after each seal.
 
+mod arrival;
 mod oracle;
 mod pipelines;
 mod rows;
@@ -197,4 +198,36 @@ proptest! {
     ) {
         check(&PIPELINES[pipeline], InputKind::AppendOnly, &steps, count)?;
     }
+}
+
+/// The inner of two aggregates is no relation's, so that its groups may leave memory.
+#[test]
+fn state_leaves_memory_and_what_a_row_touches_comes_back() {
+    let pipeline = PIPELINES.iter().find(|pipeline| pipeline.sql.starts_with("SELECT c, count(*)"));
+    let spec = (pipeline.expect("two aggregates").spec)(InputKind::Changelog);
+    let mut dataflow = Dataflow::new(OBJECT, spec, workers(2));
+    let mut live = Live::default();
+    let mut step = |dataflow: &mut Dataflow, keys: std::ops::Range<u8>| {
+        let plan = StepPlan::adding(keys.map(|key| [key, 0, 0, 0, 0, 0, 0]));
+        let inputs = live.apply(&plan).into_iter().map(|delta| (0, StepInput::Delta(delta)));
+        dataflow.step(inputs.collect()).expect("the inputs are valid");
+    };
+    let inner = |dataflow: &mut Dataflow| {
+        let stats = dataflow.operators();
+        let stats = stats.iter().find(|stats| stats.name == "aggregate").expect("the inner one");
+        (stats.state_rows, stats.state_bytes, stats.resting_bytes)
+    };
+    let mut stored = Stored::default();
+    step(&mut dataflow, 0..7);
+    assert_eq!(dataflow.rest(&stored.round()), segue_flow::Rested::default(), "nothing is sealed");
+    stored.keep(&dataflow.seal());
+    let (groups, awake, _) = inner(&mut dataflow);
+    let rested = dataflow.rest(&stored.round());
+    let (held, left, resting) = inner(&mut dataflow);
+    assert!(rested.bytes > 0 && left < awake && resting > 0, "{rested:?} {left} {awake}");
+    assert_eq!(held, groups, "what is at rest is held");
+    step(&mut dataflow, 2..3);
+    let (held, _, still) = inner(&mut dataflow);
+    assert!(0 < still && still < resting, "one vnode group came back: {still} of {resting} rest");
+    assert_eq!(held, groups);
 }

@@ -28,6 +28,20 @@ pub struct StepPlan {
     pub forgets: bool,
 }
 
+impl StepPlan {
+    /// Adds rows, and nothing else.
+    pub fn adding(seeds: impl IntoIterator<Item = RowSeed>) -> StepPlan {
+        StepPlan {
+            changes: seeds.into_iter().map(|seed| Change::Add(seed, 1)).collect(),
+            reversed: false,
+            pieces: 1,
+            seals: false,
+            restores: false,
+            forgets: false,
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 enum Change {
     Add(RowSeed, u8),

@@ -112,14 +112,19 @@ fn operator_text(plan: &ViewPlan, operator: &OperatorSpec) -> String {
             format!("{}; state: both sides", join_text(plan, operator.name(), *left, *right, join))
         }
         OperatorSpec::Lookup { left, right, join, .. } => {
-            format!(
-                "{}; state: the right side",
-                join_text(plan, operator.name(), *left, *right, join)
-            )
+            let text = join_text(plan, operator.name(), *left, *right, join);
+            match plan.spec.is_append_only(*left) {
+                true => format!("{text}; state: the right side"),
+                false => format!("{text}; state: both sides, and what the left one was given"),
+            }
         }
         OperatorSpec::Recompute { inputs, what, .. } => recompute_text(plan, inputs, what),
         OperatorSpec::TopN { input, top, .. } => top_text(plan, *input, top),
         OperatorSpec::Constant { rows } => format!("Constant, {} rows", rows.num_rows()),
+        OperatorSpec::Changelog { input, key, .. } => match key.as_slice() {
+            [] => "Changelog".to_owned(),
+            key => format!("Changelog by ({})", names(&plan.spec.schema_of(*input), key)),
+        },
         OperatorSpec::Unnest { input, lists, .. } => {
             format!("Unnest {}", names(&plan.spec.schema_of(*input), lists))
         }

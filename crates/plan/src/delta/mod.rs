@@ -6,6 +6,7 @@
 //! Words: an *input* is one object that a view reads, with the columns it needs of it, whatever number of times.
 
 mod arrival;
+mod changes;
 mod clock;
 pub mod errors;
 mod explain;
@@ -135,10 +136,20 @@ fn has_distinct_on(query: &Query) -> bool {
     matches!(select.distinct, Some(Distinct::On(_)))
 }
 
+/// How many columns a query has.
+pub fn width_of(catalog: &Catalog, query: &Query) -> Result<usize, UserError> {
+    let plan = logical_plan(&CatalogProvider::new(catalog), query)?;
+    Ok(plan.schema().fields().len())
+}
+
 /// The columns of `query` and what it reads; any query that can be answered will do.
 pub fn describe_query(catalog: &Catalog, query: &Query) -> Result<QueryShape, UserError> {
     let provider = CatalogProvider::new(catalog);
     let plan = logical_plan(&provider, query)?;
+    if changes::Changelog::is_in(&plan).map_err(|error| errors::user_error(&error, None))? {
+        let message = "changes of a relation are read by materialized views and sinks alone";
+        return Err(UserError::unsupported(message).with_hint("Make it a materialized view."));
+    }
     let plan_schema = output_schema(query, &plan);
     let plan = optimize::analyze(plan).map_err(|error| errors::user_error(&error, None))?;
     let typed = plan.schema().fields().iter().zip(plan_schema.fields());
@@ -205,6 +216,7 @@ fn logical_plan(provider: &CatalogProvider<'_>, query: &Query) -> Result<Logical
         .with_parse_float_as_decimal(true);
     let mut query = query.clone();
     arrival::mark(&mut query);
+    changes::mark(&mut query);
     let mut statement = Statement::Query(Box::new(query));
     crate::dialect::rewrite(&mut statement);
     SqlToRel::new_with_options(provider, options)

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
-use arrow::datatypes::{DataType, FieldRef, SchemaRef};
+use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use datafusion::catalog::TableFunctionArgs;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{DFSchema, DataFusionError, Result, TableReference};
@@ -24,6 +24,7 @@ use segue_sql::{Emission, Statement};
 use segue_types::{ObjectId, SqlState, UserError};
 use sqlparser::ast;
 
+use super::changes::{CHANGES_OF, Changelog};
 use super::{functions, logical_plan, names};
 use crate::dialect;
 
@@ -132,6 +133,17 @@ impl<'a> CatalogProvider<'a> {
         }
     }
 
+    /// What a relation changes, as rows.
+    fn changes_of(&self, name: &TableReference) -> Result<Arc<dyn TableSource>> {
+        let source = self.get_table_source(name.clone())?;
+        let key = source.downcast_ref::<RelationSource>();
+        let key = key.map_or_else(Vec::new, |relation| relation.object.key.clone());
+        let input = LogicalPlanBuilder::scan(name.clone(), source, None)?.build()?;
+        let plan = Changelog::plan(input, key)?;
+        let fields = plan.schema().fields().clone();
+        Ok(Arc::new(ViewSource { schema: Arc::new(Schema::new(fields)), plan }))
+    }
+
     /// The plan of a view's definition, under the view's column names.
     fn plan_of(&self, view: &Object) -> Result<LogicalPlan, UserError> {
         let (query, _) = view_query(view)?;
@@ -160,21 +172,31 @@ pub(super) fn view_query(view: &Object) -> Result<(ast::Query, Emission), UserEr
     }
 }
 
+/// The name without the mark at its end; `None` when it has none.
+fn without_mark(name: &TableReference, mark: char) -> Option<TableReference> {
+    let table = name.table().strip_suffix(mark)?.to_owned();
+    Some(match name.schema() {
+        None => TableReference::bare(table),
+        Some(schema) => TableReference::partial(schema.to_owned(), table),
+    })
+}
+
+fn not_readable(name: &str) -> UserError {
+    UserError::new(SqlState::WRONG_OBJECT_TYPE, format!("sink \"{name}\" cannot be read"))
+        .with_hint("Read the table that it feeds.")
+}
+
 fn external(error: UserError) -> DataFusionError {
     DataFusionError::External(Box::new(error))
 }
 
 impl ContextProvider for CatalogProvider<'_> {
     fn get_table_source(&self, name: TableReference) -> Result<Arc<dyn TableSource>> {
-        let (name, read) = match name.table().strip_suffix(OF_ARRIVAL) {
-            Some(table) => {
-                let schema = name.schema().map(str::to_owned);
-                let named = schema.map_or_else(
-                    || TableReference::bare(table),
-                    |schema| TableReference::partial(schema, table),
-                );
-                (named, ReadAs::OfArrival)
-            }
+        if let Some(name) = without_mark(&name, CHANGES_OF) {
+            return self.changes_of(&name);
+        }
+        let (name, read) = match without_mark(&name, OF_ARRIVAL) {
+            Some(name) => (name, ReadAs::OfArrival),
             None => (name, ReadAs::Changing),
         };
         let object = self.resolve(&name).map_err(external)?;
@@ -186,6 +208,7 @@ impl ContextProvider for CatalogProvider<'_> {
                 let plan = self.plan_of(&object).map_err(external)?;
                 Ok(Arc::new(ViewSource { schema: Arc::clone(&object.schema), plan }))
             }
+            ObjectKind::Sink(_) => Err(external(not_readable(&object.name))),
             _ => Ok(Arc::new(RelationSource { object, read })),
         }
     }

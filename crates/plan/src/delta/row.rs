@@ -56,6 +56,7 @@ fn relation(schema: &SchemaRef) -> Object {
         consumers: Vec::new(),
         settings: Settings::default(),
         failure: None,
+        gaps: Vec::new(),
         created_unix_ms: None,
     }
 }

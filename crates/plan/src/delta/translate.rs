@@ -27,7 +27,9 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::error::DataFusionError;
-use datafusion::logical_expr::{Distinct, Expr, Filter, LogicalPlan, Projection, TableScan, Union};
+use datafusion::logical_expr::{
+    Distinct, Expr, Filter, LogicalPlan, Projection, TableScan, Union, UserDefinedLogicalNodeCore,
+};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::scalar::ScalarValue;
@@ -35,6 +37,7 @@ use segue_flow::{DataflowSpec, Node, OperatorSpec};
 use segue_sql::Emission;
 use segue_types::{SqlState, UserError};
 
+use super::changes::Changelog;
 use super::leaf::Leaf;
 use super::physical::{cast_to, column, held_type, physical};
 use super::provider::{CatalogProvider, ReadAs, RelationSource};
@@ -162,6 +165,9 @@ impl Translator<'_> {
             LogicalPlan::Unnest(unnest) => self.unnest(unnest),
             LogicalPlan::Subquery(subquery) => self.node(&subquery.subquery),
             LogicalPlan::Extension(extension) => {
+                if let Some(changelog) = extension.node.as_any().downcast_ref::<Changelog>() {
+                    return self.changelog(changelog);
+                }
                 let leaf = extension.node.as_any().downcast_ref::<Leaf>();
                 let leaf = leaf.ok_or_else(|| UserError::internal("a node of nobody's"))?;
                 Ok(self.given[leaf.number()].clone())
@@ -198,6 +204,17 @@ impl Translator<'_> {
             return Ok(input);
         }
         Ok(self.pick(&input, &places))
+    }
+
+    fn changelog(&mut self, changelog: &Changelog) -> Result<Output, UserError> {
+        let input = self.node(&changelog.input)?.node;
+        let from = self.spec.schema_of(input);
+        let op = changelog.schema().fields().last().map(Arc::clone);
+        let fields = from.fields().iter().map(Arc::clone).chain(op);
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let key = changelog.key.clone();
+        let node = self.push(OperatorSpec::Changelog { input, key, schema });
+        Ok(Output { node, key: Vec::new() })
     }
 
     /// The columns at `places`, and the key if all of it is among them.

@@ -176,7 +176,9 @@ const NAMES: &[(&str, &str)] = &[
 pub(super) fn function(function: &Function) -> Option<Expr> {
     let name = function.name.to_string().to_ascii_lowercase();
     if let FunctionArguments::Subquery(rows) = &function.args {
-        return (name == "array").then(|| array_of((**rows).clone()));
+        // Nothing gathered is an empty array.
+        let gathered = || vec![array_of((**rows).clone()), call("make_array", Vec::new())];
+        return (name == "array").then(|| call(super::concat::CONCAT, gathered()));
     }
     let arguments = arguments(function)?;
     if let Some(ordered) = distinct_in_order(function, &name, &arguments) {

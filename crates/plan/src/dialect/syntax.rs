@@ -11,6 +11,7 @@ use sqlparser::ast::{
 
 /// Rewrites all expressions and table functions of a statement or query.
 pub fn rewrite<T: VisitMut>(tree: &mut T) {
+    super::merged::rewrite(tree);
     super::session_frames::measure(tree);
     super::windows::rewrite(tree);
     super::asof::rewrite(tree);
@@ -46,9 +47,9 @@ fn expression(expr: &mut Expr) {
             super::zone::AT_TIME_ZONE,
             vec![timestamp.as_ref().clone(), time_zone.as_ref().clone()],
         )),
-        Expr::Function(function) => {
-            remainder(function).or_else(|| super::calls::function(function))
-        }
+        Expr::Function(function) => remainder(function)
+            .or_else(|| super::frames::without_rows(function))
+            .or_else(|| super::calls::function(function)),
         // DataFusion plans a literal without what stands around it, which a LATERAL refers to.
         Expr::Array(array) if !array.elem.is_empty() => {
             Some(call("make_array", std::mem::take(&mut array.elem)))

@@ -126,8 +126,16 @@ fn plain(argument: &FunctionArg) -> Option<Expr> {
     }
 }
 
+/// An interval, also as a text alone.
 fn offset(argument: Option<&Expr>) -> Option<i64> {
-    argument.map_or(Some(0), signed_micros)
+    match argument {
+        None => Some(0),
+        Some(Expr::Value(value)) => match &value.value {
+            Value::SingleQuotedString(text) => micros_of(text.trim_start().trim_start_matches('+')),
+            _ => None,
+        },
+        Some(interval) => signed_micros(interval),
+    }
 }
 
 /// The length of an interval literal without months, which must be positive.
@@ -141,7 +149,11 @@ pub(crate) fn signed_micros(expr: &Expr) -> Option<i64> {
     let Expr::Value(value) = interval.value.as_ref() else { return None };
     let Value::SingleQuotedString(text) = &value.value else { return None };
     let unit = interval.leading_field.as_ref().map(ToString::to_string).unwrap_or_default();
-    let parsed = parse_interval_month_day_nano(format!("{text} {unit}").trim()).ok()?;
+    micros_of(format!("{text} {unit}").trim())
+}
+
+fn micros_of(text: &str) -> Option<i64> {
+    let parsed = parse_interval_month_day_nano(text).ok()?;
     let days = i64::from(parsed.days).checked_mul(86_400_000_000)?;
     (parsed.months == 0).then(|| days.checked_add(parsed.nanoseconds / 1000))?
 }

@@ -2,11 +2,11 @@
 //! applied, and a refusal names both stages, the rule and the remedy.
 
 use arrow::datatypes::DataType;
-use segue_connect::{HandoffKind, Start};
+use segue_connect::{HandoffKind, Replayable, Start};
 use segue_sql::{Rows, Stage};
 use segue_types::{Boundedness, Continuity, RowSemantics, SqlState, UserError};
 
-use super::{PlannedHandoff, PlannedStage, columns::Bound, read::missing_key};
+use super::{OnExpiry, PlannedHandoff, PlannedStage, columns::Bound, read::missing_key};
 use crate::tables::{HandoffRule, StartKind, Verdict, handoff_rule, pairing};
 
 /// Sets each stage's handoff. Returns what the user should know of them.
@@ -16,10 +16,16 @@ pub(super) fn connect(
     bound: &Bound,
 ) -> Result<Vec<String>, UserError> {
     let mut notices = Vec::new();
-    let firsts = parts.first().map(|part| (part.read.allow, &part.name));
-    if let Some((Some(_), name)) = firsts {
-        notices
-            .push(format!("ALLOW of stage \"{}\" has no effect: it is the first", name.as_str()));
+    if let (Some(part), Some(stage)) = (parts.first(), stages.first())
+        && part.read.allow.is_some()
+        && !skips(stage)
+    {
+        let name = part.name.as_str();
+        let why = match stage.on_expiry {
+            OnExpiry::Stop => "it is the first",
+            OnExpiry::Skip => "it is the first, and nothing of it expires",
+        };
+        notices.push(format!("ALLOW of stage \"{name}\" has no effect: {why}"));
     }
     // From the last to the first: what the last stage overwrites makes snapshots of all that come before it.
     for index in (1..stages.len()).rev() {
@@ -38,7 +44,7 @@ pub(super) fn connect(
         joint.check_exact(predecessor, successor, verdict, rule)?;
         joint.check_columns(successor, rule, bound)?;
         joint.check_weak(predecessor, successor, rule)?;
-        notices.push(joint.notice(rule));
+        notices.push(joint.notice(successor, rule));
         successor.handoff = Some(PlannedHandoff { kind: rule.kind, continuity: rule.continuity });
     }
     Ok(notices)
@@ -236,10 +242,10 @@ impl Joint<'_> {
             .at(self.successor.read.start_offset.0))
     }
 
-    fn notice(&self, rule: &HandoffRule) -> String {
+    fn notice(&self, successor: &PlannedStage, rule: &HandoffRule) -> String {
         let (first, second) = self.names();
         let unneeded = match self.successor.read.allow {
-            Some(weak) if rule.continuity != Continuity::Weak => {
+            Some(weak) if rule.continuity != Continuity::Weak && !skips(successor) => {
                 format!(" ({} is not needed)", weak.as_sql())
             }
             _ => String::new(),
@@ -249,6 +255,11 @@ impl Joint<'_> {
             rule.continuity, rule.promise
         )
     }
+}
+
+/// Whether ALLOW GAP has a meaning for the stage whatever its handoff is.
+fn skips(stage: &PlannedStage) -> bool {
+    stage.on_expiry == OnExpiry::Skip && stage.capabilities.replayable == Replayable::UntilRetention
 }
 
 fn start_kind(start: &Start, stage: &Stage) -> StartKind {

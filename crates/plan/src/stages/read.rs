@@ -5,10 +5,10 @@ use std::sync::Arc;
 use segue_connect::{
     Connector, Format, OnError, OptionSpec, Options, ReadConfig, Registry, RowFormat, Start,
 };
-use segue_sql::{FormatClause, Rows, Stage, WithOption};
+use segue_sql::{FormatClause, Rows, Stage, WeakHandoff, WithOption};
 use segue_types::{RowSemantics, SqlState, UserError, nearest};
 
-use super::{PlannedStage, columns::Bound, connector_of, in_stage, start};
+use super::{OnExpiry, PlannedStage, columns::Bound, connector_of, in_stage, start};
 
 /// Whether a stage has a predecessor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +93,10 @@ fn describe(
         config,
         capabilities,
         handoff: None,
+        on_expiry: match stage.read.allow {
+            Some(WeakHandoff::Gap) => OnExpiry::Skip,
+            Some(WeakHandoff::Overlap) | None => OnExpiry::Stop,
+        },
         generated: bound.generated.clone(),
     })
 }

@@ -132,6 +132,7 @@ pub fn catalog(tables: &[Table]) -> Catalog {
         settings: Settings::default(),
         created_unix_ms: None,
         failure: None,
+        gaps: Vec::new(),
     };
     let objects = tables.iter().enumerate().map(object);
     objects.fold(Catalog::default(), |catalog, object| catalog.with(object).expect("a new name"))

@@ -104,6 +104,7 @@ pub fn catalog() -> Catalog {
         settings: Settings::default(),
         created_unix_ms: None,
         failure: None,
+        gaps: Vec::new(),
     };
     TABLES
         .iter()

@@ -156,6 +156,11 @@ fn splits(page: &mut Page, status: &Status, name: &impl Fn(ObjectId) -> String) 
     family("segue_split_lag_seconds", "For how long the split has been behind.", &|split| {
         split.lag.map(|lag| lag.as_secs_f64())
     });
+    let help = "How often something had expired and was passed over.";
+    family("segue_split_gaps", help, &|split| Some(f64::from(split.gaps)));
+    family("segue_split_skipped_records", "How many records that were at most.", &|split| {
+        split.skipped.map(double)
+    });
     family("segue_split_idle_seconds", "Since the split moved last.", &|split| {
         split.idle.map(|idle| idle.as_secs_f64())
     });

@@ -57,7 +57,7 @@ const DEFAULT_COLLATION: u32 = 100;
 
 fn attributes(view: &View<'_>) -> Vec<Row> {
     let mut rows = Vec::new();
-    for object in view.reading.published.catalog.iter() {
+    for object in view.relations() {
         for (index, field) in object.schema.fields().iter().enumerate() {
             rows.push(attribute(object.oid(), index, field));
         }

@@ -74,13 +74,14 @@ pub(super) fn relkind(object: &Object) -> &'static str {
         RelationKind::View => "v",
         RelationKind::MaterializedView => "m",
         RelationKind::Source => "f",
+        RelationKind::Sink => unreachable!("a sink is not shown as a relation"),
     }
 }
 
 fn classes(view: &View<'_>) -> Vec<Row> {
     let public = oids::namespace("public");
     let mut rows = Vec::new();
-    for object in view.reading.published.catalog.iter() {
+    for object in view.relations() {
         let count = view.reading.version(object.id).map_or(-1, rows_of);
         rows.push(class(&Class {
             oid: object.oid(),

@@ -92,7 +92,7 @@ pub(super) const RELATIONS: &[Relation] = &[
 ];
 
 fn keyed<'a>(view: &'a View<'_>) -> Vec<&'a Object> {
-    let objects = view.reading.published.catalog.iter().map(AsRef::as_ref);
+    let objects = view.relations().map(AsRef::as_ref);
     objects.filter(|object| class::has_index(object)).collect()
 }
 

@@ -57,7 +57,7 @@ pub(super) const RELATIONS: &[Relation] = &[
 const WRAPPER: u32 = 13_900;
 
 fn sources<'a>(view: &'a View<'_>) -> Vec<&'a Object> {
-    let objects = view.reading.published.catalog.iter().map(AsRef::as_ref);
+    let objects = view.relations().map(AsRef::as_ref);
     objects.filter(|object| object.relation_kind() == RelationKind::Source).collect()
 }
 

@@ -132,12 +132,13 @@ fn tables(view: &View<'_>) -> Vec<Row> {
         let insertable = if insertable { "YES" } else { "NO" };
         row![database, schema, name, kind, Cell::Null, Cell::Null, insertable, "NO"]
     };
-    let objects = view.reading.published.catalog.iter().map(|object| {
+    let objects = view.relations().map(|object| {
         let (kind, insertable) = match object.relation_kind() {
             RelationKind::Table => ("BASE TABLE", true),
             RelationKind::View => ("VIEW", false),
             RelationKind::MaterializedView => ("MATERIALIZED VIEW", false),
             RelationKind::Source => ("FOREIGN", false),
+            RelationKind::Sink => unreachable!("a sink is not shown as a relation"),
         };
         table("public", &object.name, kind, insertable)
     });
@@ -150,7 +151,7 @@ fn tables(view: &View<'_>) -> Vec<Row> {
 
 fn columns(view: &View<'_>) -> Vec<Row> {
     let mut rows = Vec::new();
-    for object in view.reading.published.catalog.iter() {
+    for object in view.relations() {
         let table = ("public", object.name.as_str());
         let updatable = object.relation_kind() == RelationKind::Table;
         for (index, field) in object.schema.fields().iter().enumerate() {
@@ -240,7 +241,7 @@ fn views(view: &View<'_>) -> Vec<Row> {
 }
 
 fn keyed<'a>(view: &'a View<'_>) -> Vec<&'a Object> {
-    let objects = view.reading.published.catalog.iter().map(AsRef::as_ref);
+    let objects = view.relations().map(AsRef::as_ref);
     objects.filter(|object| class::has_index(object)).collect()
 }
 

@@ -28,6 +28,7 @@ use datafusion::datasource::TableType;
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::ExecutionPlan;
+use segue_catalog::{Object, RelationKind};
 use segue_types::UserError;
 
 use crate::plan::{Identity, Reading, SnapshotCell};
@@ -44,6 +45,14 @@ pub(crate) struct View<'a> {
     pub(crate) reading: Reading,
     pub(crate) identity: &'a Identity,
     pub(crate) cell: &'a SnapshotCell,
+}
+
+impl View<'_> {
+    /// The objects that can be read; nobody reads a sink.
+    pub(crate) fn relations(&self) -> impl Iterator<Item = &Arc<Object>> {
+        let objects = self.reading.published.catalog.iter();
+        objects.filter(|object| object.relation_kind() != RelationKind::Sink)
+    }
 }
 
 /// A schema of system relations.

@@ -1,10 +1,10 @@
-//! Schema `segue`: sources, stages, splits, jobs, checkpoints, connectors, compatibility, dead letters,
+//! Schema `segue`: sources, stages, splits, gaps, jobs, checkpoints, connectors, compatibility, dead letters,
 //! operators.
 
 use std::time::Duration;
 
 use segue_catalog::RelationKind;
-use segue_types::ObjectId;
+use segue_types::{ObjectId, StageIndex};
 
 use super::View;
 use super::cells::{Cell, Kind, Relation, Row, Source, row};
@@ -78,9 +78,25 @@ pub(super) const RELATIONS: &[Relation] = &[
             ("lag_rows", Kind::BigInt),
             ("lag_ms", Kind::BigInt),
             ("idle_ms", Kind::BigInt),
+            ("gaps", Kind::BigInt),
+            ("skipped", Kind::BigInt),
             ("reason", Kind::Text),
         ],
         source: Source::Latest(splits),
+    },
+    Relation {
+        name: "gaps",
+        columns: &[
+            ("object", Kind::Text),
+            ("source", Kind::Text),
+            ("stage", Kind::Text),
+            ("split", Kind::Text),
+            ("gaps", Kind::BigInt),
+            ("records", Kind::BigInt),
+            ("first_from", Kind::Text),
+            ("last_to", Kind::Text),
+        ],
+        source: Source::Catalog(gaps),
     },
     Relation {
         name: "jobs",
@@ -325,10 +341,39 @@ fn splits(view: &View<'_>, status: &Status) -> Vec<Row> {
             split.lag_rows,
             split.lag.map(millis),
             split.idle.map(millis),
+            u64::from(split.gaps),
+            split.skipped,
             split.reason.clone(),
         ]
     };
     status.splits.iter().map(split).collect()
+}
+
+/// What each object misses because it had expired when it was read.
+fn gaps(view: &View<'_>) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for object in view.reading.published.catalog.iter() {
+        for gap in &object.gaps {
+            rows.push(row![
+                object.name.as_str(),
+                name(view, gap.source),
+                stage_name(view, gap.source, gap.stage),
+                gap.split.as_str(),
+                u64::from(gap.count),
+                gap.records,
+                gap.from.as_str(),
+                gap.to.as_str(),
+            ]);
+        }
+    }
+    rows
+}
+
+/// A stage's name; its number when its source has been dropped meanwhile.
+fn stage_name(view: &View<'_>, source: ObjectId, stage: StageIndex) -> String {
+    let object = view.reading.published.catalog.get(source);
+    let found = object.and_then(|object| object.stages().get(stage.as_usize()));
+    found.map_or_else(|| stage.to_string(), |stage| stage.name.clone())
 }
 
 fn jobs(_view: &View<'_>, status: &Status) -> Vec<Row> {
@@ -420,13 +465,9 @@ fn compatibility(_view: &View<'_>) -> Vec<Row> {
 
 fn dead_letters(view: &View<'_>, letters: &[DeadLetter]) -> Vec<Row> {
     let letter = |letter: &DeadLetter| {
-        let object = view.reading.published.catalog.get(letter.object);
-        let stage = object
-            .and_then(|object| object.stages().get(letter.stage.as_usize()))
-            .map_or_else(|| letter.stage.to_string(), |stage| stage.name.clone());
         row![
             name(view, letter.object),
-            stage,
+            stage_name(view, letter.object, letter.stage),
             letter.split.to_string(),
             letter.position.to_string(),
             letter.reason.as_str(),

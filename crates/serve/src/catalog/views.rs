@@ -70,7 +70,7 @@ pub(super) const RELATIONS: &[Relation] = &[
             ("n_dead_tup", Kind::BigInt),
         ],
         source: Source::Catalog(|view| {
-            let stored = view.reading.published.catalog.iter().filter(|object| object.is_stored());
+            let stored = view.relations().filter(|object| object.is_stored());
             stored
                 .map(|object| {
                     let rows = view.reading.version(object.id).map_or(0, crate::backend::row_count);
@@ -82,7 +82,7 @@ pub(super) const RELATIONS: &[Relation] = &[
 ];
 
 fn of_kind<'a>(view: &'a View<'_>, kind: RelationKind) -> Vec<&'a Object> {
-    let objects = view.reading.published.catalog.iter().map(AsRef::as_ref);
+    let objects = view.relations().map(AsRef::as_ref);
     objects.filter(|object| object.relation_kind() == kind).collect()
 }
 

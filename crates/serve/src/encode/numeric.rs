@@ -34,16 +34,29 @@ impl Digits {
     }
 }
 
-/// Writes the number in text; `trim` drops zeros at the end of the fraction.
-pub(super) fn write_text(value: i128, scale: i8, trim: bool, out: &mut BytesMut) {
+/// Which digits of a fraction are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fraction {
+    All,
+    /// Without zeros at its end.
+    Trimmed,
+    /// As RisingWave writes a quotient: trimmed, but one digit gets a zero.
+    Quotient,
+}
+
+/// Writes the number in text.
+pub(super) fn write_text(value: i128, scale: i8, written: Fraction, out: &mut BytesMut) {
     let digits = Digits::new(value, scale);
     if value < 0 {
         out.put_u8(b'-');
     }
     out.extend_from_slice(digits.whole());
     let mut fraction = digits.fraction();
-    while trim && fraction.last() == Some(&b'0') {
+    while written != Fraction::All && fraction.last() == Some(&b'0') {
         fraction = &fraction[..fraction.len() - 1];
+    }
+    if written == Fraction::Quotient && fraction.len() == 1 {
+        fraction = &digits.fraction()[..2];
     }
     if !fraction.is_empty() {
         out.put_u8(b'.');

@@ -135,10 +135,13 @@ fn a_session_may_have_risingwaves_forms() {
         let column = Column::new(&ty.field("c", true), &array).expect("it can be shown");
         to_text(&column, 0, &style).expect("it is not NULL")
     };
-    let numeric =
-        Decimal128Array::from(vec![71_025_000]).with_data_type(DataType::Decimal128(38, 5));
-    let ty = SqlType::Numeric { precision: 38, scale: 5 };
+    let numeric = Decimal128Array::from(vec![71_025_i128 * 10_i128.pow(14)]);
+    let numeric = numeric.with_data_type(DataType::Decimal128(38, 16));
+    let ty = SqlType::Numeric { precision: 38, scale: 16 };
     assert_eq!(shown(&ty, Arc::new(numeric)), "710.25");
+    let written = Decimal128Array::from(vec![1_500]).with_data_type(DataType::Decimal128(4, 3));
+    let ty = SqlType::Numeric { precision: 4, scale: 3 };
+    assert_eq!(shown(&ty, Arc::new(written)), "1.500");
     let moment = TimestampMicrosecondArray::from(vec![0]).with_timezone("+00:00");
     assert_eq!(shown(&SqlType::Timestamptz, Arc::new(moment)), "1970-01-01 00:00:00+00:00");
 }

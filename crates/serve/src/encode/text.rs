@@ -5,6 +5,7 @@ use std::fmt::Write;
 use bytes::{BufMut, BytesMut};
 
 use super::column::{Column, Values};
+use super::numeric::Fraction;
 use super::{Forms, Style, datetime, float, numeric};
 
 /// Writes the value of a row that is not NULL.
@@ -20,8 +21,12 @@ pub(super) fn write(column: &Column, row: usize, style: &Style, out: &mut BytesM
         Values::Real(values) => float::write_f32(values.value(row), out),
         Values::Double(values) => float::write_f64(values.value(row), out),
         Values::Numeric { values, scale, trim } => {
-            let trim = *trim || style.forms == Forms::RisingWave;
-            numeric::write_text(values.value(row), *scale, trim, out);
+            let fraction = match style.forms {
+                Forms::PostgreSql if *trim => Fraction::Trimmed,
+                Forms::PostgreSql => Fraction::All,
+                Forms::RisingWave => risingwave_fraction(*scale),
+            };
+            numeric::write_text(values.value(row), *scale, fraction, out);
         }
         Values::Text(values) | Values::Uuid(values) | Values::Jsonb(values) => {
             out.extend_from_slice(values.value(row).as_bytes());
@@ -49,6 +54,18 @@ pub(super) fn write(column: &Column, row: usize, style: &Style, out: &mut BytesM
         Values::Record(members) => record(members, row, style, out),
     }
 }
+
+/// What RisingWave prints has no type to be padded for; few digits behind the point are those that were written.
+fn risingwave_fraction(scale: i8) -> Fraction {
+    match scale {
+        ..10 => Fraction::All,
+        QUOTIENT_SCALE => Fraction::Quotient,
+        _ => Fraction::Trimmed,
+    }
+}
+
+/// Digits behind the point that a quotient or an average has.
+const QUOTIENT_SCALE: i8 = 16;
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 

@@ -129,6 +129,11 @@ impl PublicSchema {
                 Ok(Arc::new(relation))
             }
             RelationKind::View => self.view(object).await,
+            RelationKind::Sink => {
+                let message = format!("sink \"{}\" cannot be read", object.name);
+                Err(UserError::new(SqlState::WRONG_OBJECT_TYPE, message)
+                    .with_hint("Read the table that it feeds."))
+            }
         }
     }
 

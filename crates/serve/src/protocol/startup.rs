@@ -132,6 +132,12 @@ fn open(
 /// Settings from the startup packet, also those inside `options` (`-c name=value`).
 fn startup_settings(parameters: &BTreeMap<String, String>) -> Result<Settings, UserError> {
     let settings = Settings::default();
+    let is_default =
+        |name: &str, value: &str| parameters.get(name).is_some_and(|given| given == value);
+    if is_default("user", "root") && is_default("database", "dev") {
+        // What RisingWave's clients and scripts connect as.
+        settings.set("value_forms", "risingwave")?;
+    }
     for (name, value) in parameters {
         match name.as_str() {
             "user" | "database" | "replication" => {}

@@ -65,18 +65,21 @@ fn tag(statement: &Statement) -> String {
         ObjectKind::Table => "TABLE",
         ObjectKind::View => "VIEW",
         ObjectKind::MaterializedView => "MATERIALIZED VIEW",
+        ObjectKind::Sink => "SINK",
     };
     match statement {
         Statement::CreateSource(_) => "CREATE SOURCE".to_owned(),
         Statement::CreateTable(_) => "CREATE TABLE".to_owned(),
         Statement::CreateView(_) => "CREATE VIEW".to_owned(),
         Statement::CreateMaterializedView(_) => "CREATE MATERIALIZED VIEW".to_owned(),
+        Statement::CreateSink(_) => "CREATE SINK".to_owned(),
         Statement::Drop(drop) => format!("DROP {}", keyword(drop.kind)),
         Statement::Alter(alter) => format!("ALTER {}", keyword(alter.kind)),
         Statement::AlterJob(alter) => match alter.action {
             JobAction::Pause => "PAUSE JOB".to_owned(),
             JobAction::Resume => "RESUME JOB".to_owned(),
         },
+        Statement::Rename(rename) => format!("ALTER {}", keyword(rename.kind)),
         Statement::Flush => "FLUSH".to_owned(),
         Statement::Wait(_) => "WAIT".to_owned(),
         Statement::CancelJob(_) => "CANCEL JOB".to_owned(),

@@ -6,6 +6,7 @@ use segue_catalog::{RelationKind, Verb};
 use segue_plan::delta::{
     Place, explain as explain_view, explain_with as explain_view_with, plan_emitting, plan_stored,
 };
+use segue_plan::sink::plan_sink;
 use segue_plan::stages::{explain as explain_stages, plan_source, plan_table};
 use segue_sql::{Explain, ExplainMode, Explained, ObjectKind, Statement};
 use segue_types::UserError;
@@ -98,6 +99,10 @@ fn created(session: &Session, statement: &Statement) -> Result<String, UserError
                 &reading.published.catalog,
                 ((*view.query.tree).clone(), view.emission),
             )?)
+        }
+        Statement::CreateSink(sink) => {
+            let reading = session.planner.reading();
+            explain_view(&plan_sink(&reading.published.catalog, sink)?.view)
         }
         Statement::CreateSource(source) => {
             let plan = plan_source(registry, source)?;

@@ -1,4 +1,4 @@
-//! SHOW SOURCES, STAGES, TABLES, VIEWS, MATERIALIZED VIEWS, JOBS, CREATE ….
+//! SHOW SOURCES, STAGES, TABLES, VIEWS, MATERIALIZED VIEWS, SINKS, JOBS, CREATE ….
 
 use std::time::Duration;
 
@@ -21,6 +21,7 @@ pub(super) async fn show(session: &Session, show: &Show) -> Result<Outcome, User
         Shown::Tables => Ok(names(session, show, RelationKind::Table)),
         Shown::Views => Ok(names(session, show, RelationKind::View)),
         Shown::MaterializedViews => Ok(names(session, show, RelationKind::MaterializedView)),
+        Shown::Sinks => Ok(names(session, show, RelationKind::Sink)),
         Shown::Stages => stages(session, show).await,
         Shown::Jobs => jobs(session).await,
         Shown::Create(kind, name) => create(session, *kind, name.as_str()),
@@ -160,6 +161,7 @@ fn create(session: &Session, kind: ObjectKind, name: &str) -> Result<Outcome, Us
         ObjectKind::Table => RelationKind::Table,
         ObjectKind::View => RelationKind::View,
         ObjectKind::MaterializedView => RelationKind::MaterializedView,
+        ObjectKind::Sink => RelationKind::Sink,
     };
     let reading = session.planner.reading();
     let object = reading.published.catalog.by_name(name).ok_or_else(|| unknown(name))?;

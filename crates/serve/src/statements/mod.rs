@@ -4,6 +4,7 @@
 mod columns;
 mod copy;
 mod copy_layout;
+mod create_as;
 mod cursor;
 mod ddl;
 mod defaults;
@@ -67,9 +68,11 @@ pub(crate) async fn execute(
         | Statement::CreateTable(_)
         | Statement::CreateView(_)
         | Statement::CreateMaterializedView(_)
+        | Statement::CreateSink(_)
         | Statement::Drop(_)
         | Statement::Alter(_)
         | Statement::AlterJob(_)
+        | Statement::Rename(_)
         | Statement::Flush
         | Statement::Wait(_)
         | Statement::CancelJob(_) => ddl::execute(session, &call, running).await,
@@ -114,6 +117,11 @@ async fn execute_sql(
         ast::Statement::NOTIFY { .. } => Ok(Outcome::done("NOTIFY")),
         ast::Statement::Analyze(_) => Ok(Outcome::done("ANALYZE")),
         ast::Statement::Vacuum(_) => Ok(Outcome::done("VACUUM")),
+        ast::Statement::CreateTable(create) if create.query.is_some() => {
+            Box::pin(create_as::execute(session, create, call, running))
+                .await
+                .unwrap_or_else(|| Err(unsupported(statement)))
+        }
         other => match tolerated::namespace(other, running) {
             Some(outcome) => outcome,
             None => Err(unsupported(other)),

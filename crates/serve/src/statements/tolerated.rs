@@ -1,4 +1,5 @@
-//! What scripts create and Segue has no use for: indexes, databases, the one schema. It is checked as far as that
+//! What scripts create and Segue has no use for: indexes, databases, the one schema, users and their rights, comments.
+//! It is checked as far as that
 //! finds mistakes, and a NOTICE says that nothing is kept.
 
 use segue_catalog::{RelationKind, USER_SCHEMA};
@@ -49,7 +50,7 @@ pub(super) fn drop_index(index: &DropIndex, running: &Running) -> Outcome {
     Outcome::done("DROP INDEX")
 }
 
-/// CREATE and DROP of databases and schemas; `None` for any other statement.
+/// CREATE and DROP of databases and schemas, and what has no effect; `None` for any other statement.
 pub(super) fn namespace(
     statement: &ast::Statement,
     running: &Running,
@@ -71,8 +72,26 @@ pub(super) fn namespace(
             let names = names.iter().map(|name| name.to_string().replace('"', ""));
             Some(drop_schemas(names, *if_exists, running))
         }
-        _ => None,
+        other => without_effect(&other.to_string(), running).map(Ok),
     }
+}
+
+/// Statements that begin so, their tag, and what the user should know.
+const WITHOUT_EFFECT: &[(&str, &str)] = &[
+    ("COMMENT", "comments are not kept"),
+    ("GRANT", "nobody has rights of his own; nothing is granted"),
+    ("REVOKE", "nobody has rights of his own; nothing is revoked"),
+    ("CREATE ROLE", "every user name may connect; none is created"),
+    ("ALTER ROLE", "every user name may connect; none is changed"),
+    ("DROP ROLE", "every user name may connect; none is dropped"),
+];
+
+fn without_effect(statement: &str, running: &Running) -> Option<Outcome> {
+    let (tag, notice) = WITHOUT_EFFECT.iter().find(|(words, _)| {
+        statement.strip_prefix(words).is_some_and(|rest| rest.starts_with(' '))
+    })?;
+    running.notice((*notice).to_owned());
+    Some(Outcome::done(*tag))
 }
 
 fn create_schema(name: &str, skip: bool, running: &Running) -> Result<Outcome, UserError> {

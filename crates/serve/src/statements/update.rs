@@ -9,7 +9,9 @@ use datafusion::logical_expr::{ExprSchemable, LogicalPlan, LogicalPlanBuilder, c
 use datafusion::prelude::Expr as PlanExpr;
 use segue_catalog::Object;
 use segue_types::{SqlState, UserError};
-use sqlparser::ast::{self, AssignmentTarget, Expr, Ident, SelectItem, SetExpr, TableFactor};
+use sqlparser::ast::{
+    self, AssignmentTarget, Expr, Ident, ObjectName, SelectItem, SetExpr, TableFactor,
+};
 
 use super::defaults::Defaults;
 use super::parameters::{self, Types, placeholder};
@@ -49,10 +51,7 @@ fn resolve(session: &Session, update: &ast::Update) -> Result<Update, UserError>
     select.from = vec![update.table.clone()];
     select.selection.clone_from(&update.selection);
     let (mut columns, mut known) = (Vec::new(), Types::new());
-    for assignment in &update.assignments {
-        let AssignmentTarget::ColumnName(name) = &assignment.target else {
-            return Err(UserError::unsupported("SET (a, b) = … is not supported"));
-        };
+    for (name, value) in assignments(update)? {
         let ident = name.0.last().and_then(|part| part.as_ident());
         let column = target::column(&object, &ident.map(target::folded).unwrap_or_default())?;
         target::refuse_generated(&object, column)?;
@@ -65,17 +64,72 @@ fn resolve(session: &Session, update: &ast::Update) -> Result<Update, UserError>
                 ),
             ));
         }
-        if let Some(number) = placeholder(&assignment.value) {
+        if let Some(number) = placeholder(&value) {
             known.insert(number, column_type(&object.schema, column));
         }
         select.projection.push(SelectItem::ExprWithAlias {
-            expr: new_value(&assignment.value, &object, column)?,
+            expr: new_value(&value, &object, column)?,
             alias: Ident::with_quote('"', format!("new {}", columns.len())),
         });
         columns.push(column);
     }
     let returning = Returning::of(update.returning.as_ref(), name, alias.as_ref());
     Ok(Update { object, columns, query, known, returning })
+}
+
+/// Columns and their new values; `(a, b) = (x, y)` and `(a, b) = (SELECT x, y …)` are taken apart.
+fn assignments(update: &ast::Update) -> Result<Vec<(&ObjectName, Expr)>, UserError> {
+    let mut assignments = Vec::new();
+    for assignment in &update.assignments {
+        match (&assignment.target, &assignment.value) {
+            (AssignmentTarget::ColumnName(name), value) => assignments.push((name, value.clone())),
+            (AssignmentTarget::Tuple(names), value) => {
+                let values = row_values(value, names.len())?;
+                assignments.extend(names.iter().zip(values));
+            }
+        }
+    }
+    Ok(assignments)
+}
+
+fn row_values(value: &Expr, count: usize) -> Result<Vec<Expr>, UserError> {
+    let values = match value {
+        Expr::Tuple(values) => values.clone(),
+        Expr::Nested(value) if count == 1 => vec![(**value).clone()],
+        Expr::Subquery(query) => columns_of(query)
+            .ok_or_else(|| UserError::unsupported("SET (a, b) = (SELECT * …) is not supported"))?,
+        _ => {
+            let message =
+                "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression";
+            return Err(UserError::unsupported(message));
+        }
+    };
+    match values.len() == count {
+        true => Ok(values),
+        false => {
+            let message = "number of columns does not match number of values";
+            Err(UserError::new(SqlState::SYNTAX_ERROR, message))
+        }
+    }
+}
+
+/// A subquery for each column of a subquery; `None` where it does not list them.
+fn columns_of(query: &ast::Query) -> Option<Vec<Expr>> {
+    let SetExpr::Select(select) = query.body.as_ref() else { return None };
+    let plain = |item: &SelectItem| {
+        matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. })
+    };
+    if !select.projection.iter().all(plain) {
+        return None;
+    }
+    let column = |item: &SelectItem| {
+        let mut of_column = query.clone();
+        if let SetExpr::Select(select) = of_column.body.as_mut() {
+            select.projection = vec![item.clone()];
+        }
+        Expr::Subquery(Box::new(of_column))
+    };
+    Some(select.projection.iter().map(column).collect())
 }
 
 fn new_value(value: &Expr, object: &Object, column: usize) -> Result<Expr, UserError> {

@@ -1,4 +1,4 @@
-//! ALTER of what reads: PAUSE, RESUME, REFRESH, rate limits and parallelism; and PAUSE and RESUME as verbs.
+//! ALTER: another name; PAUSE, RESUME, REFRESH, rate limits and parallelism of what reads; PAUSE and RESUME as verbs.
 //!
 //! Invariant: an ALTER of a table or view that is none of these stays sqlparser's, which names what it would be.
 
@@ -12,7 +12,8 @@ use super::{
     verbs::{peek_kind, take_kind},
 };
 use crate::{
-    Action, Alter, AlterJob, JobAction, ObjectKind, Parallelism, ParseError, RateLimit, Statement,
+    Action, Alter, AlterJob, JobAction, ObjectKind, Parallelism, ParseError, RateLimit, Rename,
+    Statement,
 };
 
 /// What RisingWave's ALTER changes and Segue's does not.
@@ -31,6 +32,11 @@ pub(super) fn alter(cursor: &mut Cursor<'_>) -> Result<Option<Statement>, ParseE
     cursor.advance();
     let kind = take_kind(cursor)?;
     let name = cursor.object_name()?;
+    if cursor.accept(&["RENAME", "TO"]) {
+        let offset = cursor.offset();
+        let to = cursor.name()?;
+        return Ok(Some(Statement::Rename(Rename { kind, name, to, offset })));
+    }
     let action = action(cursor, kind)?;
     Ok(Some(Statement::Alter(Alter { kind, name, action })))
 }
@@ -40,6 +46,7 @@ fn is_ours(cursor: &Cursor<'_>, name: usize) -> bool {
     let verb = if cursor.peek(name + 1) == &Token::Period { name + 3 } else { name + 1 };
     let verbs = ["PAUSE", "RESUME", "REFRESH"];
     verbs.iter().any(|word| cursor.is_word(verb, word))
+        || cursor.is_word(verb, "RENAME") && cursor.is_word(verb + 1, "TO")
         || cursor.is_word(verb, "SET")
             && SETTINGS.iter().any(|setting| cursor.is_word(verb + 1, setting))
 }

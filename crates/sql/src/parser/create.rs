@@ -7,7 +7,8 @@ use sqlparser::tokenizer::Token;
 use super::{cursor::Cursor, stage, types};
 use crate::{
     Column, Columns, ConflictAction, CreateSource, CreateTable, CreateView, Emission, Foreign,
-    Mutability, Name, Nullability, Offset, OnExisting, ParseError, Statement, Watermark,
+    Input, Mutability, Name, Nullability, Offset, OnExisting, ParseError, Statement, Watermark,
+    WithOption,
 };
 
 /// A CREATE of our own; `None` when it is sqlparser's.
@@ -50,7 +51,10 @@ fn table_has_columns(cursor: &Cursor<'_>) -> bool {
     !cursor.is_word(after, "AS")
 }
 
-fn on_existing(cursor: &mut Cursor<'_>, replace: bool) -> Result<OnExisting, ParseError> {
+pub(super) fn on_existing(
+    cursor: &mut Cursor<'_>,
+    replace: bool,
+) -> Result<OnExisting, ParseError> {
     match (replace, cursor.is_words(&["IF", "NOT", "EXISTS"])) {
         (true, true) => Err(cursor.unexpected("a name")),
         (true, false) => Ok(OnExisting::Replace),
@@ -76,12 +80,18 @@ fn table(cursor: &mut Cursor<'_>, on_existing: OnExisting) -> Result<CreateTable
     let name = cursor.object_name()?;
     let columns = columns(cursor, &name)?;
     let append_only = cursor.accept(&["APPEND", "ONLY"]);
-    let mutability = if append_only { Mutability::AppendOnly } else { Mutability::Mutable };
+    let mut mutability = if append_only { Mutability::AppendOnly } else { Mutability::Mutable };
     let on_conflict = on_conflict(cursor)?;
     let has_versions = cursor.accept(&["WITH", "VERSION", "COLUMN"]);
     let versions = if has_versions { cursor.listed(Cursor::name)? } else { Vec::new() };
     let includes = stage::includes(cursor)?;
-    let input = if cursor.is_word(0, "WITH") { Some(stage::input(cursor)?) } else { None };
+    let mut input = if cursor.is_word(0, "WITH") { Some(stage::input(cursor)?) } else { None };
+    if let Some(options) = input.as_ref().and_then(options_of_statements) {
+        if options.iter().any(|option| option.name == "appendonly" && option.value == "true") {
+            mutability = Mutability::AppendOnly;
+        }
+        input = None;
+    }
     Ok(CreateTable {
         name,
         on_existing,
@@ -93,6 +103,22 @@ fn table(cursor: &mut Cursor<'_>, on_existing: OnExisting) -> Result<CreateTable
         input,
         offset,
     })
+}
+
+/// RisingWave's options of a table that only statements feed: how fast, and in older versions that it is APPEND ONLY.
+const TABLE_OPTIONS: [&str; 5] = [
+    "appendonly",
+    "backfill_rate_limit",
+    "dml_rate_limit",
+    "retention_seconds",
+    "source_rate_limit",
+];
+
+/// The options, if none of them is a connector's.
+fn options_of_statements(input: &Input) -> Option<&[WithOption]> {
+    let Input::Read(read) = input else { return None };
+    let is_known = |option: &WithOption| TABLE_OPTIONS.contains(&option.name.as_str());
+    (read.format.is_none() && read.options.iter().all(is_known)).then_some(&read.options)
 }
 
 fn on_conflict(cursor: &mut Cursor<'_>) -> Result<Option<ConflictAction>, ParseError> {
@@ -118,8 +144,8 @@ fn view(cursor: &mut Cursor<'_>, on_existing: OnExisting) -> Result<CreateView, 
     let name = cursor.object_name()?;
     let has_columns = cursor.peek(0) == &Token::LParen;
     let columns = if has_columns { cursor.listed(Cursor::name)? } else { Vec::new() };
-    if cursor.is_words(&["WITH"]) {
-        return Err(unsupported(cursor, "options of a view are not supported"));
+    if cursor.accept(&["WITH"]) {
+        skip_view_options(cursor)?;
     }
     let first = cursor.accept(&["EMIT", "ON", "WINDOW", "CLOSE"]);
     let emission = match first || cursor.emits_on_close {
@@ -132,6 +158,35 @@ fn view(cursor: &mut Cursor<'_>, on_existing: OnExisting) -> Result<CreateView, 
     }
     let query = cursor.foreign(|parser| parser.parse_query().map(|query| *query))?;
     Ok(CreateView { name, on_existing, columns, query, emission, offset })
+}
+
+/// RisingWave's options of a materialized view that only say in which order, or how fast, it is filled.
+const VIEW_OPTIONS: [&str; 3] = ["backfill_order", "backfill_rate_limit", "source_rate_limit"];
+
+/// `(name = value, …)`, where `backfill_order = FIXED a -> b, b -> c` has commas of its own.
+fn skip_view_options(cursor: &mut Cursor<'_>) -> Result<(), ParseError> {
+    cursor.expect_token(&Token::LParen)?;
+    loop {
+        if !VIEW_OPTIONS.iter().any(|option| cursor.is_word(0, option)) {
+            return Err(unsupported(cursor, "this option of a view is not supported"));
+        }
+        cursor.advance();
+        cursor.expect_token(&Token::Eq)?;
+        loop {
+            match cursor.peek(0) {
+                Token::RParen => return cursor.expect_token(&Token::RParen),
+                Token::EOF => return Err(cursor.unexpected("\")\"")),
+                Token::Comma => {
+                    cursor.advance();
+                    let goes_on = [1, 3].iter().any(|n| cursor.peek(*n) == &Token::Arrow);
+                    if !goes_on {
+                        break;
+                    }
+                }
+                _ => cursor.advance(),
+            }
+        }
+    }
 }
 
 /// What a parenthesised list may hold.
@@ -203,7 +258,7 @@ fn element(cursor: &mut Cursor<'_>) -> Result<Element, ParseError> {
     }
     let offset = cursor.offset();
     if cursor.accept(&["PRIMARY", "KEY"]) {
-        return Ok(Element::Key(cursor.listed(Cursor::name)?, offset));
+        return Ok(Element::Key(cursor.listed(key_column)?, offset));
     }
     if cursor.accept(&["WATERMARK", "FOR"]) {
         let column = cursor.name()?;
@@ -222,6 +277,15 @@ fn element(cursor: &mut Cursor<'_>) -> Result<Element, ParseError> {
         }
     }
     column(cursor)
+}
+
+/// A column of a key, whose order says nothing here.
+fn key_column(cursor: &mut Cursor<'_>) -> Result<Name, ParseError> {
+    let name = cursor.name()?;
+    if !cursor.accept(&["ASC"]) {
+        cursor.accept(&["DESC"]);
+    }
+    Ok(name)
 }
 
 fn column(cursor: &mut Cursor<'_>) -> Result<Element, ParseError> {

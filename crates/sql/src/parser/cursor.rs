@@ -10,7 +10,7 @@ use sqlparser::{
     tokenizer::{Location, Span, Token, TokenWithSpan},
 };
 
-use super::DIALECT;
+use super::{DIALECT, tokens};
 use crate::{Foreign, Lines, Name, Offset, ParseError, name::is_reserved, redact_url};
 
 /// How deep parentheses and subqueries may nest. sqlparser grows its stack on the heap.
@@ -43,10 +43,13 @@ impl<'a> Cursor<'a> {
         mut tokens: Vec<TokenWithSpan>,
         mut end: Option<Span>,
     ) -> Cursor<'a> {
+        tokens = tokens::rewritten(tokens);
         let emit = emit_on_close(&tokens);
-        if let Some(at) = emit {
-            end = Some(tokens[at].span);
-            tokens.truncate(at);
+        if let Some(emit) = emit.clone() {
+            if emit.end == tokens.len() {
+                end = Some(tokens[emit.start].span);
+            }
+            tokens.drain(emit);
         }
         let place = |token: &TokenWithSpan| Place {
             span: token.span,
@@ -312,22 +315,26 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Where EMIT ON WINDOW CLOSE begins, if a CREATE ends so.
-fn emit_on_close(tokens: &[TokenWithSpan]) -> Option<usize> {
-    let is = |token: &TokenWithSpan, word: &str| {
-        matches!(&token.token, Token::Word(found)
-            if found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word))
-    };
+/// Where EMIT ON WINDOW CLOSE stands, if the query of a CREATE ends so.
+fn emit_on_close(tokens: &[TokenWithSpan]) -> Option<Range<usize>> {
     let visible = tokens.iter().enumerate();
     let mut visible =
         visible.filter(|(_, token)| !matches!(token.token, Token::Whitespace(_) | Token::EOF));
-    let creates = visible.clone().next().is_some_and(|(_, token)| is(token, "CREATE"));
-    let words = ["CLOSE", "WINDOW", "ON", "EMIT"];
-    let mut at = None;
-    for word in words {
-        at = Some(visible.next_back().filter(|(_, token)| is(token, word))?.0);
+    let creates = visible.clone().next().is_some_and(|(_, token)| tokens::is_word(token, "CREATE"));
+    // The options of a sink come behind.
+    let options = visible.clone().position(|(_, token)| token.token == Token::SemiColon);
+    if let Some(options) = options {
+        let behind = visible.clone().count() - options;
+        (0..behind).for_each(|_| _ = visible.next_back());
     }
-    at.filter(|_| creates)
+    let mut end = None;
+    let mut at = None;
+    for word in ["CLOSE", "WINDOW", "ON", "EMIT"] {
+        at = Some(visible.next_back().filter(|(_, token)| tokens::is_word(token, word))?.0);
+        end = end.or(at.map(|at| at + 1));
+    }
+    let rest = |end: usize| if options.is_some() { end } else { tokens.len() };
+    at.zip(end).filter(|_| creates).map(|(at, end)| at..rest(end))
 }
 
 fn fold(word: &str) -> String {

@@ -10,7 +10,9 @@ mod depth;
 mod dialect;
 mod forms;
 mod index;
+mod sink;
 mod stage;
+mod tokens;
 mod types;
 mod verbs;
 

@@ -68,7 +68,7 @@ fn read(cursor: &mut Cursor<'_>) -> Result<Read, ParseError> {
     }
 }
 
-fn format(cursor: &mut Cursor<'_>) -> Result<FormatClause, ParseError> {
+pub(super) fn format(cursor: &mut Cursor<'_>) -> Result<FormatClause, ParseError> {
     let offset = cursor.offset();
     cursor.expect(&["FORMAT"])?;
     let format = cursor.word("a format")?;
@@ -147,7 +147,8 @@ pub(super) fn options(cursor: &mut Cursor<'_>) -> Result<Vec<WithOption>, ParseE
 
 fn option(cursor: &mut Cursor<'_>) -> Result<WithOption, ParseError> {
     let offset = cursor.offset();
-    let mut name: String = cursor.label()?.into();
+    let is_quoted = matches!(cursor.peek(0), Token::SingleQuotedString(_));
+    let mut name: String = if is_quoted { cursor.string()? } else { cursor.label()?.into() };
     while cursor.accept_token(&Token::Period) {
         name.push('.');
         name.push_str(cursor.label()?.as_str());

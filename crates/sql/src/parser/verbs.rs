@@ -3,14 +3,14 @@
 use segue_types::UserError;
 use sqlparser::tokenizer::Token;
 
-use super::{alter, create, cursor::Cursor, index};
+use super::{alter, create, cursor::Cursor, index, sink};
 use crate::{
     CancelJob, Describe, Drop, DropBehavior, Explain, ExplainMode, Explained, ObjectKind,
     OnMissing, ParseError, Show, Shown, Statement, Wait,
 };
 
 /// Objects of RisingWave that Segue does not have. Their statements deserve better than a syntax error.
-const ABSENT: &[&str] = &["SINK", "SUBSCRIPTION", "CONNECTION", "SECRET"];
+const ABSENT: &[&str] = &["SUBSCRIPTION", "CONNECTION", "SECRET"];
 
 pub(super) fn statement(cursor: &mut Cursor<'_>) -> Result<Statement, ParseError> {
     refuse_absent(cursor)?;
@@ -19,6 +19,9 @@ pub(super) fn statement(cursor: &mut Cursor<'_>) -> Result<Statement, ParseError
             return Ok(statement);
         }
         if let Some(statement) = index::create(cursor)? {
+            return Ok(statement);
+        }
+        if let Some(statement) = sink::create(cursor)? {
             return Ok(statement);
         }
     } else if let Some(statement) = verb(cursor)? {
@@ -70,7 +73,7 @@ pub(super) fn peek_kind(cursor: &Cursor<'_>, n: usize) -> Option<(usize, ObjectK
     if cursor.is_word(n, "MATERIALIZED") && cursor.is_word(n + 1, "VIEW") {
         return Some((2, ObjectKind::MaterializedView));
     }
-    [ObjectKind::Source, ObjectKind::Table, ObjectKind::View]
+    [ObjectKind::Source, ObjectKind::Table, ObjectKind::View, ObjectKind::Sink]
         .into_iter()
         .find(|kind| cursor.is_word(n, kind.as_sql()))
         .map(|kind| (1, kind))
@@ -78,7 +81,7 @@ pub(super) fn peek_kind(cursor: &Cursor<'_>, n: usize) -> Option<(usize, ObjectK
 
 pub(super) fn take_kind(cursor: &mut Cursor<'_>) -> Result<ObjectKind, ParseError> {
     let (words, kind) = peek_kind(cursor, 0)
-        .ok_or_else(|| cursor.unexpected("SOURCE, TABLE, VIEW or MATERIALIZED VIEW"))?;
+        .ok_or_else(|| cursor.unexpected("SOURCE, TABLE, VIEW, MATERIALIZED VIEW or SINK"))?;
     (0..words).for_each(|_| cursor.advance());
     Ok(kind)
 }
@@ -111,6 +114,7 @@ fn show(cursor: &mut Cursor<'_>) -> Result<Option<Statement>, ParseError> {
         (&["SHOW", "TABLES"], Shown::Tables),
         (&["SHOW", "VIEWS"], Shown::Views),
         (&["SHOW", "MATERIALIZED", "VIEWS"], Shown::MaterializedViews),
+        (&["SHOW", "SINKS"], Shown::Sinks),
         (&["SHOW", "JOBS"], Shown::Jobs),
     ];
     let what = if cursor.accept(&["SHOW", "CREATE"]) {
@@ -162,7 +166,11 @@ fn explain(cursor: &mut Cursor<'_>) -> Result<Option<Statement>, ParseError> {
         let subject = Explained::Object(kind, cursor.object_name()?);
         return Ok(Some(Statement::Explain(Explain { mode, subject })));
     }
-    match create::create(cursor)? {
+    let created = match create::create(cursor)? {
+        None => sink::create(cursor)?,
+        created => created,
+    };
+    match created {
         Some(statement) => {
             let subject = Explained::Create(Box::new(statement));
             Ok(Some(Statement::Explain(Explain { mode, subject })))

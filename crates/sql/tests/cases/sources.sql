@@ -150,8 +150,8 @@ CREATE OR REPLACE SOURCE IF NOT EXISTS s (a int) WITH (connector = 'x');
 --> AT IF NOT EXISTS s (a int) WITH (connector = 'x');
 --> DETAIL Expected a name.
 CREATE SINK s FROM t WITH (connector = 'x');
---> ERROR 0A000 CREATE SINK is not supported
---> AT CREATE SINK s FROM t WITH (connector = 'x');
+--> CREATE SINK s AS SELECT * FROM t
+--> WITH (connector = 'x')
 CREATE SOURCE é (a int) WITH (connector = 'ü') FORMAT PLAIN ENCODE 'x';
 --> ERROR 42601 syntax error at or near "'x'"
 --> AT 'x';

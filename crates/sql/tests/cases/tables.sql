@@ -63,3 +63,15 @@ CREATE TABLE t (a int PRIMARY KEY PRIMARY KEY);
 --> DETAIL Expected ")".
 CREATE TEMPORARY TABLE t (a int);
 --> SQL CREATE TEMPORARY TABLE t (a INT)
+CREATE TABLE t (a int, b int, PRIMARY KEY (a DESC, b asc)) APPEND ONLY WITH (source_rate_limit = 5);
+--> CREATE TABLE t (
+-->     a integer,
+-->     b integer,
+-->     PRIMARY KEY (a, b)
+--> ) APPEND ONLY
+CREATE TABLE t (a int) WITH ('appendonly' = true);
+--> CREATE TABLE t (
+-->     a integer
+--> ) APPEND ONLY
+CREATE USER u WITH PASSWORD 'p';
+--> SQL CREATE ROLE u PASSWORD 'p'

@@ -40,8 +40,27 @@ CREATE MATERIALIZED v AS SELECT 1;
 --> AT v AS SELECT 1;
 --> DETAIL Expected VIEW.
 CREATE VIEW v WITH (x = 1) AS SELECT 1;
---> ERROR 0A000 options of a view are not supported
---> AT WITH (x = 1) AS SELECT 1;
+--> ERROR 0A000 this option of a view is not supported
+--> AT x = 1) AS SELECT 1;
+CREATE MATERIALIZED VIEW v WITH (backfill_order = FIXED a -> b, s.c -> b, backfill_rate_limit = 5) AS SELECT 1;
+--> CREATE MATERIALIZED VIEW v AS SELECT 1
+CREATE MATERIALIZED VIEW v AS WITH c AS CHANGELOG FROM public.t, d as changelog from u SELECT * FROM c, d;
+--> CREATE MATERIALIZED VIEW v AS WITH c AS CHANGELOG FROM public.t, d as changelog from u SELECT * FROM c, d
+CREATE SINK s INTO t (a, "B") AS SELECT 1, 2 FROM u WITH (type = 'upsert');
+--> CREATE SINK s INTO t (a, "B") AS SELECT 1, 2 FROM u
+--> WITH (type = 'upsert')
+CREATE SINK IF NOT EXISTS s FROM public.v WITH (connector = 'blackhole') FORMAT PLAIN ENCODE JSON;
+--> CREATE SINK IF NOT EXISTS s AS SELECT * FROM v
+--> WITH (connector = 'blackhole')
+--> FORMAT PLAIN ENCODE JSON
+CREATE SINK s INTO t AS SELECT a FROM u EMIT ON WINDOW CLOSE WITH (type = 'append-only');
+--> CREATE SINK s INTO t AS SELECT a FROM u
+--> EMIT ON WINDOW CLOSE
+--> WITH (type = 'append-only')
+CREATE SINK s INTO t SELECT a FROM u;
+--> ERROR 42601 syntax error at or near "SELECT"
+--> AT SELECT a FROM u;
+--> DETAIL Expected AS.
 CREATE VIEW v () AS SELECT 1;
 --> ERROR 42601 syntax error at or near ")"
 --> AT ) AS SELECT 1;

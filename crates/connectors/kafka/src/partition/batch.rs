@@ -1,21 +1,14 @@
 //! Rows, rejected records and the position behind them, until they are delivered together.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rdkafka::error::RDKafkaErrorCode as Code;
-use segue_connect::{ConnectError, OnError, Rejected, Rows};
+use segue_connect::{ConnectError, OnError, Rows};
+use segue_records::Records;
 
 use super::Range;
 use crate::native::Message;
-use crate::records::Records;
 use crate::splits::{position_of, split_of};
-
-/// Rows of one delivery.
-const ROWS_MAX: usize = 8192;
-/// Bytes of input of one delivery; a larger record travels alone.
-const BYTES_MAX: usize = 4 << 20;
-/// Rejected records of one delivery; each may hold 16 KiB.
-const REJECTED_MAX: usize = 256;
 
 /// What [`Batch::take`] made of a message.
 pub(super) enum Taken {
@@ -34,28 +27,19 @@ pub(super) enum Taken {
 
 /// What waits for its delivery.
 pub(super) struct Batch {
-    records: Records,
-    rejected: Vec<Rejected>,
-    rejected_bytes: usize,
+    rows: segue_records::Batch,
     next: i64,
-    /// When the first of the waiting records came.
-    since: Option<Instant>,
     partition: i32,
     until: i64,
-    on_error: OnError,
 }
 
 impl Batch {
     pub(super) fn new(records: Records, partition: i32, range: Range, on_error: OnError) -> Batch {
         Batch {
-            records,
-            rejected: Vec::new(),
-            rejected_bytes: 0,
+            rows: segue_records::Batch::new(records, on_error),
             next: range.from,
-            since: None,
             partition,
             until: range.until.unwrap_or(i64::MAX),
-            on_error,
         }
     }
 
@@ -73,30 +57,12 @@ impl Batch {
             self.next = self.until;
             return Taken::Bound { at: self.until };
         }
-        if let Err(reason) = self.records.push(message) {
-            match self.on_error {
-                OnError::DeadLetter => self.reject(message, reason),
-                OnError::Fail => {
-                    let (split, position) = (split_of(self.partition), position_of(offset));
-                    return Taken::Malformed(ConnectError::Malformed { split, position, reason });
-                }
-            }
+        if let Err(reason) = self.rows.push(message, || position_of(offset)) {
+            let (split, position) = (split_of(self.partition), position_of(offset));
+            return Taken::Malformed(ConnectError::Malformed { split, position, reason });
         }
-        self.since.get_or_insert_with(Instant::now);
         self.next = offset + 1;
         if self.next == self.until { Taken::Bound { at: self.until } } else { Taken::Record }
-    }
-
-    #[cold]
-    fn reject(&mut self, message: &Message<'_>, reason: String) {
-        let payload = message.payload().or_else(|| message.key()).unwrap_or_default();
-        let kept = &payload[..payload.len().min(Rejected::PAYLOAD_BYTES_MAX)];
-        self.rejected_bytes += payload.len();
-        self.rejected.push(Rejected {
-            position: position_of(message.offset()),
-            payload: kept.to_vec(),
-            reason,
-        });
     }
 
     /// Everything before `at` has been seen.
@@ -115,29 +81,20 @@ impl Batch {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.records.len() == 0 && self.rejected.is_empty()
+        self.rows.is_empty()
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.records.len() >= ROWS_MAX
-            || self.records.bytes() + self.rejected_bytes >= BYTES_MAX
-            || self.rejected.len() >= REJECTED_MAX
+        self.rows.is_full()
     }
 
     /// How long the oldest record has waited.
     pub(super) fn age(&self) -> Duration {
-        self.since.map_or(Duration::ZERO, |since| since.elapsed())
+        self.rows.age()
     }
 
     /// Takes all out.
     pub(super) fn finish(&mut self) -> Rows {
-        self.since = None;
-        let bytes = self.records.bytes() + std::mem::take(&mut self.rejected_bytes);
-        Rows {
-            changes: self.records.finish(),
-            next: position_of(self.next),
-            rejected: std::mem::take(&mut self.rejected),
-            bytes,
-        }
+        self.rows.finish(position_of(self.next))
     }
 }

@@ -157,8 +157,8 @@ impl Join {
     /// Joins the changes of one side with all of the other, then adds them to their side.
     fn meet(&mut self, from: From, arrived: &Arrived, out: &mut Output) -> Result<(), StepError> {
         let mut found = vec![0_i64; arrived.delta.len()];
-        let mut pairs = Pairs::new(&arrived.keys);
-        while pairs.fill(&arrived.keys, &self.side(other(from)).rows) {
+        let mut pairs = Pairs::new(&arrived.keys, &self.side(other(from)).rows);
+        while pairs.fill(&self.side(other(from)).rows) {
             let joined = self.joined_rows(from, &arrived.delta, &mut pairs)?;
             let counted = if self.has_degrees() { pairs.len() } else { 0 };
             for (row, slot) in pairs.iter().take(counted) {
@@ -258,8 +258,8 @@ impl Join {
                 let delta = Delta::inserts(self.side(from).rows.gather(slots));
                 let keys = Keys::of(delta.rows(), self.side(from).rows.key());
                 let mut found = vec![0; slots.len()];
-                let mut pairs = Pairs::new(&keys);
-                while pairs.fill(&keys, &self.side(other(from)).rows) {
+                let mut pairs = Pairs::new(&keys, &self.side(other(from)).rows);
+                while pairs.fill(&self.side(other(from)).rows) {
                     self.joined_rows(from, &delta, &mut pairs)?;
                     for (row, slot) in pairs.iter() {
                         found[row as usize] += self.side(other(from)).rows.weight(slot);

@@ -21,6 +21,8 @@ use crate::spec::JoinKind;
 pub(in crate::operators) struct Pairs {
     rows: Vec<u32>,
     slots: Vec<u32>,
+    /// For each changed row the first slot that it meets.
+    heads: Vec<u32>,
     /// The changed row to go on with.
     next_row: usize,
     /// Slots of the row before it that had no room.
@@ -28,18 +30,20 @@ pub(in crate::operators) struct Pairs {
 }
 
 impl Pairs {
-    pub(in crate::operators) fn new(keys: &Keys) -> Pairs {
+    /// Of changed rows with these keys and the rows of the other side, which stays as it is until all are filled in.
+    pub(in crate::operators) fn new(keys: &Keys, other: &Arrangement) -> Pairs {
         let room = keys.len().min(CHUNK_ROWS);
         Pairs {
             rows: Vec::with_capacity(room),
             slots: Vec::with_capacity(room),
+            heads: other.heads(keys),
             next_row: 0,
             rest: Vec::new(),
         }
     }
 
     /// The next piece; false when there are no more pairs.
-    pub(in crate::operators) fn fill(&mut self, keys: &Keys, other: &Arrangement) -> bool {
+    pub(in crate::operators) fn fill(&mut self, other: &Arrangement) -> bool {
         self.rows.clear();
         self.slots.clear();
         loop {
@@ -49,10 +53,10 @@ impl Pairs {
                 self.rows.push(self.next_row as u32 - 1);
                 self.slots.push(slot);
             }
-            if self.rows.len() >= CHUNK_ROWS || self.next_row == keys.len() {
+            if self.rows.len() >= CHUNK_ROWS || self.next_row == self.heads.len() {
                 return !self.rows.is_empty();
             }
-            self.rest.extend(other.matches(keys, self.next_row));
+            self.rest.extend(other.chain(self.heads[self.next_row]));
             self.next_row += 1;
         }
     }

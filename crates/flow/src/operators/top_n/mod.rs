@@ -182,7 +182,9 @@ impl TopN {
     fn apply(&mut self, delta: &Delta) -> Result<Vec<Shown>, StepError> {
         let located = self.rows.locate(delta.rows());
         let keys = &located.keys;
-        let found = (0..delta.len()).map(|row| self.find(keys, row)).collect::<Vec<_>>();
+        let touch = |slot: u32| self.rows.touch_key(slot);
+        let has_key = |slot: u32, row: usize| self.rows.has_key(slot, keys, row);
+        let found = self.partitions.find_all(keys.hashes(), touch, has_key);
         let mut numbers = found.iter().flatten().copied().collect::<Vec<_>>();
         numbers.sort_unstable();
         numbers.dedup();

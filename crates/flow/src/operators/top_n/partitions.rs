@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 
 use smallvec::SmallVec;
 
-use crate::key::Index;
+use crate::key::{Index, NO_SLOT};
 
 /// Slots that lie in the partition itself.
 const SLOTS_INLINE: usize = 4;
@@ -34,6 +34,20 @@ impl Partitions {
     /// The partition of a key; `has_key` tells whether it is the key of a slot's row.
     pub(super) fn find(&self, hash: u64, has_key: impl Fn(u32) -> bool) -> Option<u32> {
         self.by_key.find(hash, |number| has_key(self.each[number as usize].example))
+    }
+
+    /// The partitions of many keys, where there are such; `touch` and `has_key` look at the row of a slot.
+    pub(super) fn find_all(
+        &self,
+        hashes: &[u64],
+        touch: impl Fn(u32) -> u64,
+        has_key: impl Fn(u32, usize) -> bool,
+    ) -> Vec<Option<u32>> {
+        let example = |number: u32| self.each[number as usize].example;
+        let touch = |number: u32| touch(example(number));
+        let same = |number: u32, row: usize| has_key(example(number), row);
+        let found = self.by_key.find_touching(hashes, touch, same);
+        found.into_iter().map(|number| (number != NO_SLOT).then_some(number)).collect()
     }
 
     /// A new partition, of the key of `slot`, which is to be inserted.
@@ -165,7 +179,7 @@ mod tests {
         let mut held = std::collections::BTreeSet::from([0_u32]);
         partitions.change(number, &[], &[0], |one, other| one.cmp(&other));
         for round in 0..200_u32 {
-            let coin = |slot: u32| (slot * 2_654_435_761 ^ round * 40_503) >> 7 & 3;
+            let coin = |slot: u32| (slot.wrapping_mul(2_654_435_761) ^ round * 40_503) >> 7 & 3;
             let gone = held.iter().copied().filter(|slot| *slot > 0 && coin(*slot) == 0);
             let gone = gone.collect::<Vec<_>>();
             let new = (1..60).filter(|slot| !held.contains(slot) && coin(*slot) == 1);

@@ -177,7 +177,7 @@ impl<'a> Inputs<'a> {
             ObjectKind::Table(table) => {
                 table.mutability == Mutability::AppendOnly && object.key.is_empty()
             }
-            ObjectKind::View => false,
+            ObjectKind::View | ObjectKind::Sink(_) => false,
         };
         Ok(if grows { InputKind::AppendOnly } else { InputKind::Changelog })
     }

@@ -232,10 +232,6 @@ impl Translator<'_> {
             let hint = "Make it an inner or a left join.";
             return Err(refusal("a temporal join other than INNER and LEFT", hint));
         }
-        if !self.spec.is_append_only(left.node) {
-            let hint = "Declare the left table APPEND ONLY, or leave FOR SYSTEM_TIME out.";
-            return Err(refusal("a temporal join whose left side can take rows back", hint));
-        }
         let schema = self.join_schema(left, right, kind);
         Ok(self.push(OperatorSpec::Lookup { left: left.node, right: right.node, join, schema }))
     }
