@@ -53,6 +53,24 @@ const VIEWS: &[(&str, &str)] = &[
     ("of_views", "SELECT b.customer, j.region, b.amount FROM best b JOIN joined j ON j.id = b.id"),
 ];
 
+/// Views that forget what the watermark has passed: each with what it shows of the events that are there, of which none
+/// came late.
+const TIMED: &[(&str, &str, &str)] = &[
+    (
+        "numbered",
+        "SELECT at, k, row_number() OVER (PARTITION BY k ORDER BY at) AS n, lag(at) OVER (PARTITION BY k ORDER BY at) AS l \
+         FROM events EMIT ON WINDOW CLOSE",
+        "SELECT at, k, row_number() OVER (PARTITION BY k ORDER BY at) AS n, lag(at) OVER (PARTITION BY k ORDER BY at) AS l \
+         FROM events WHERE at < (SELECT max(at) - INTERVAL '5 seconds' FROM events)",
+    ),
+    ("near", NEAR, NEAR),
+    ("earliest", EARLIEST, EARLIEST),
+];
+const NEAR: &str = "SELECT a.at, b.at AS other FROM events a LEFT JOIN events b \
+    ON a.k = b.k AND b.at > a.at AND b.at <= a.at + INTERVAL '10 seconds'";
+const EARLIEST: &str = "SELECT window_start, at FROM (SELECT *, row_number() OVER (PARTITION BY window_start ORDER BY at) \
+    AS n FROM TUMBLE(events, at, INTERVAL '20 seconds')) AS numbered WHERE n <= 2";
+
 /// (customer, amount) by id.
 type Sold = BTreeMap<i64, (i64, i64)>;
 
@@ -60,11 +78,19 @@ async fn run(client: &Client, sql: &str) {
     client.batch_execute(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
 }
 
-/// A statement, and the table after it.
-fn change(random: &mut Random, sold: &Sold) -> (String, Sold) {
+/// A statement, and the table after it. Events go on from `second`.
+fn change(random: &mut Random, sold: &Sold, second: &mut u64) -> (String, Sold) {
     let mut after = sold.clone();
     let mut number = |bound: u64| i64::try_from(random.below(bound)).expect("small");
-    let sql = match number(10) {
+    let sql = match number(13) {
+        10.. => {
+            let event = |_| {
+                *second += 1 + u64::from(number(3) == 0);
+                format!("(to_timestamp({second})::timestamp, {})", number(3))
+            };
+            let events = (0..12).map(event).collect::<Vec<_>>();
+            format!("INSERT INTO events VALUES {}", events.join(", "))
+        }
         0..5 => {
             let new = (0..1 + number(40)).map(|_| (number(400), (number(30), number(20))));
             let new = new.collect::<Sold>();
@@ -108,6 +134,13 @@ async fn expect_views(client: &Client) {
         expected.sort();
         assert_eq!(kept, expected, "{name}");
     }
+    for (name, _, query) in TIMED {
+        let mut kept = rows(client, &format!("SELECT * FROM {name}")).await;
+        let mut expected = rows(client, query).await;
+        kept.sort();
+        expected.sort();
+        assert_eq!(kept, expected, "{name}");
+    }
 }
 
 /// How a round of statements ended.
@@ -119,9 +152,9 @@ enum Ended {
 }
 
 /// Changes the tables, for as long as the server lives.
-async fn work(client: &Client, random: &mut Random, mut sold: Sold) -> Ended {
+async fn work(client: &Client, random: &mut Random, mut sold: Sold, second: &mut u64) -> Ended {
     for _ in 0..STATEMENTS {
-        let (sql, after) = change(random, &sold);
+        let (sql, after) = change(random, &sold, second);
         match client.batch_execute(&sql).await {
             Ok(()) => sold = after,
             Err(error) if error.as_db_error().is_none() => {
@@ -150,19 +183,22 @@ async fn views_equal_the_batch_answer_after_a_kill_with_any_operator_in_flight()
     run(&client, "CREATE TABLE people (id bigint PRIMARY KEY, region text)").await;
     let customers = "INSERT INTO people SELECT i, 'region ' || (i % 5)::text FROM generate_series(0, 24) AS s(i)";
     run(&client, customers).await;
-    for (name, query) in VIEWS {
+    let events = "CREATE TABLE events (at timestamp, k int, WATERMARK FOR at AS at - INTERVAL '5 seconds') APPEND ONLY";
+    run(&client, events).await;
+    let views = VIEWS.iter().copied();
+    for (name, query) in views.chain(TIMED.iter().map(|(name, query, _)| (*name, *query))) {
         run(&client, &format!("CREATE MATERIALIZED VIEW {name} AS {query}")).await;
     }
     let mut random = Random(17);
     let mut sold = Sold::new();
-    let mut deaths = 0;
+    let (mut deaths, mut second) = (0, 0);
     for _ in 0..ROUNDS {
         let side = ["before-commit", "after-commit"][usize::from(random.below(2) == 0)];
         segue.kill();
         segue.set_failpoints(&format!("{side}={}*off->1*return", 1 + random.below(9)));
         segue.start_again();
         let client = segue.connect().await;
-        let ended = work(&client, &mut random, sold).await;
+        let ended = work(&client, &mut random, sold, &mut second).await;
         segue.set_failpoints("");
         segue.kill();
         segue.start_again();
