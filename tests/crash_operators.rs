@@ -102,14 +102,6 @@ fn change(random: &mut Random, sold: &Sold, second: &mut u64) -> (String, Sold) 
     let mut after = sold.clone();
     let mut number = |bound: u64| i64::try_from(random.below(bound)).expect("small");
     let sql = match number(13) {
-        10.. => {
-            let event = |_| {
-                *second += 1 + u64::from(number(3) == 0);
-                format!("(to_timestamp({second})::timestamp, {})", number(3))
-            };
-            let events = (0..12).map(event).collect::<Vec<_>>();
-            format!("INSERT INTO events VALUES {}", events.join(", "))
-        }
         0..5 => {
             let new = (0..1 + number(40)).map(|_| (number(400), (number(30), number(20))));
             let new = new.collect::<Sold>();
@@ -132,8 +124,16 @@ fn change(random: &mut Random, sold: &Sold, second: &mut u64) -> (String, Sold) 
                 "UPDATE sold SET customer = {to}, amount = amount + 1 WHERE customer = {customer}"
             )
         }
-        _ => {
+        9 => {
             format!("UPDATE people SET region = 'region {}' WHERE id = {}", number(5), number(30))
+        }
+        _ => {
+            let event = |_| {
+                *second += 1 + u64::from(number(3) == 0);
+                format!("(to_timestamp({second})::timestamp, {})", number(3))
+            };
+            let events = (0..12).map(event).collect::<Vec<_>>();
+            format!("INSERT INTO events VALUES {}", events.join(", "))
         }
     };
     (sql, after)
