@@ -72,6 +72,24 @@ const FED: &[(&str, &str, &str)] = &[
 /// By what it did, how many rows there were of a changelog that a view keeps.
 const CHANGES: &str = "SELECT CASE WHEN changelog_op IN (1, 3) THEN 1 ELSE -1 END AS op, count(*) AS n FROM log GROUP BY 1";
 
+/// Views that forget what the watermark has passed: each with what it shows of the events that are there, of which none
+/// came late.
+const TIMED: &[(&str, &str, &str)] = &[
+    (
+        "numbered",
+        "SELECT at, k, row_number() OVER (PARTITION BY k ORDER BY at) AS n, lag(at) OVER (PARTITION BY k ORDER BY at) AS l \
+         FROM events EMIT ON WINDOW CLOSE",
+        "SELECT at, k, row_number() OVER (PARTITION BY k ORDER BY at) AS n, lag(at) OVER (PARTITION BY k ORDER BY at) AS l \
+         FROM events WHERE at < (SELECT max(at) - INTERVAL '5 seconds' FROM events)",
+    ),
+    ("near", NEAR, NEAR),
+    ("earliest", EARLIEST, EARLIEST),
+];
+const NEAR: &str = "SELECT a.at, b.at AS other FROM events a LEFT JOIN events b \
+    ON a.k = b.k AND b.at > a.at AND b.at <= a.at + INTERVAL '10 seconds'";
+const EARLIEST: &str = "SELECT window_start, at FROM (SELECT *, row_number() OVER (PARTITION BY window_start ORDER BY at) \
+    AS n FROM TUMBLE(events, at, INTERVAL '20 seconds')) AS numbered WHERE n <= 2";
+
 /// (customer, amount) by id.
 type Sold = BTreeMap<i64, (i64, i64)>;
 
@@ -79,11 +97,11 @@ async fn run(client: &Client, sql: &str) {
     client.batch_execute(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
 }
 
-/// A statement, and the table after it.
-fn change(random: &mut Random, sold: &Sold) -> (String, Sold) {
+/// A statement, and the table after it. Events go on from `second`.
+fn change(random: &mut Random, sold: &Sold, second: &mut u64) -> (String, Sold) {
     let mut after = sold.clone();
     let mut number = |bound: u64| i64::try_from(random.below(bound)).expect("small");
-    let sql = match number(10) {
+    let sql = match number(13) {
         0..5 => {
             let new = (0..1 + number(40)).map(|_| (number(400), (number(30), number(20))));
             let new = new.collect::<Sold>();
@@ -106,8 +124,16 @@ fn change(random: &mut Random, sold: &Sold) -> (String, Sold) {
                 "UPDATE sold SET customer = {to}, amount = amount + 1 WHERE customer = {customer}"
             )
         }
-        _ => {
+        9 => {
             format!("UPDATE people SET region = 'region {}' WHERE id = {}", number(5), number(30))
+        }
+        _ => {
+            let event = |_| {
+                *second += 1 + u64::from(number(3) == 0);
+                format!("(to_timestamp({second})::timestamp, {})", number(3))
+            };
+            let events = (0..12).map(event).collect::<Vec<_>>();
+            format!("INSERT INTO events VALUES {}", events.join(", "))
         }
     };
     (sql, after)
@@ -120,8 +146,8 @@ async fn held(client: &Client) -> Sold {
 }
 
 async fn expect_views(client: &Client) {
-    let fed = FED.iter().map(|(name, _, query)| (name, query));
-    for (name, query) in VIEWS.iter().map(|(name, query)| (name, query)).chain(fed) {
+    let others = FED.iter().chain(TIMED).map(|(name, _, query)| (name, query));
+    for (name, query) in VIEWS.iter().map(|(name, query)| (name, query)).chain(others) {
         let mut kept = rows(client, &format!("SELECT * FROM {name}")).await;
         let mut expected = rows(client, query).await;
         kept.sort();
@@ -146,9 +172,9 @@ enum Ended {
 }
 
 /// Changes the tables, for as long as the server lives.
-async fn work(client: &Client, random: &mut Random, mut sold: Sold) -> Ended {
+async fn work(client: &Client, random: &mut Random, mut sold: Sold, second: &mut u64) -> Ended {
     for _ in 0..STATEMENTS {
-        let (sql, after) = change(random, &sold);
+        let (sql, after) = change(random, &sold, second);
         match client.batch_execute(&sql).await {
             Ok(()) => sold = after,
             Err(error) if error.as_db_error().is_none() => {
@@ -177,7 +203,10 @@ async fn views_equal_the_batch_answer_after_a_kill_with_any_operator_in_flight()
     run(&client, "CREATE TABLE people (id bigint PRIMARY KEY, region text)").await;
     let customers = "INSERT INTO people SELECT i, 'region ' || (i % 5)::text FROM generate_series(0, 24) AS s(i)";
     run(&client, customers).await;
-    for (name, query) in VIEWS {
+    let events = "CREATE TABLE events (at timestamp, k int, WATERMARK FOR at AS at - INTERVAL '5 seconds') APPEND ONLY";
+    run(&client, events).await;
+    let views = VIEWS.iter().copied();
+    for (name, query) in views.chain(TIMED.iter().map(|(name, query, _)| (*name, *query))) {
         run(&client, &format!("CREATE MATERIALIZED VIEW {name} AS {query}")).await;
     }
     let log = "CREATE MATERIALIZED VIEW log AS WITH c AS CHANGELOG FROM sold SELECT * FROM c";
@@ -188,14 +217,14 @@ async fn views_equal_the_batch_answer_after_a_kill_with_any_operator_in_flight()
     }
     let mut random = Random(17);
     let mut sold = Sold::new();
-    let mut deaths = 0;
+    let (mut deaths, mut second) = (0, 0);
     for _ in 0..ROUNDS {
         let side = ["before-commit", "after-commit"][usize::from(random.below(2) == 0)];
         segue.kill();
         segue.set_failpoints(&format!("{side}={}*off->1*return", 1 + random.below(9)));
         segue.start_again();
         let client = segue.connect().await;
-        let ended = work(&client, &mut random, sold).await;
+        let ended = work(&client, &mut random, sold, &mut second).await;
         segue.set_failpoints("");
         segue.kill();
         segue.start_again();

@@ -119,7 +119,8 @@ pub enum OperatorSpec {
         aggregates: Vec<AggregateSpec>,
         schema: SchemaRef,
     },
-    /// A join, a top-n or a recomputation whose rows go once the watermark has passed their end; what was put out stays.
+    /// A join, a top-n or a recomputation whose rows go once the watermark has passed their end; what was put out
+    /// stays.
     Forgetting {
         operator: Box<OperatorSpec>,
         watermark: Node,

@@ -45,7 +45,8 @@ fn lateral(join: &Join) -> Option<Join> {
     let (nearest, direction) =
         conjuncts(condition).into_iter().find_map(|part| nearest(part, &name))?;
     let text = format!(
-        "SELECT 1 FROM x, LATERAL (SELECT * FROM {} WHERE {condition} ORDER BY {nearest} {direction} LIMIT 1) AS {name}",
+        "SELECT 1 FROM x, LATERAL (SELECT * FROM {} WHERE {condition} \
+         ORDER BY {nearest} {direction} LIMIT 1) AS {name}",
         join.relation
     );
     let Some(Statement::Sql(statement)) = segue_sql::parse(&text).ok()?.pop() else { return None };

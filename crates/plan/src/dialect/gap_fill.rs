@@ -1,8 +1,9 @@
 //! GAP_FILL in FROM: rows at each step between those that are there.
 //!
-//! `GAP_FILL(t, at, step [, strategy …] [, PARTITION_BY(column, …)])` is `t`, and between each row and the next a row at
-//! every step after the first of the two. A strategy says what a column has there: `LOCF(c)`, the value before, which
-//! is what columns without one have; `KEEPNULL(c)`; `INTERPOLATE(c)`, on a line from the value before to the next.
+//! `GAP_FILL(t, at, step [, strategy …] [, PARTITION_BY(column, …)])` is `t`, and between each row and the next a row
+//! at every step after the first of the two.
+//! A strategy says what a column has there: `LOCF(c)`, the value before, which is what columns without one have;
+//! `KEEPNULL(c)`; `INTERPOLATE(c)`, on a line from the value before to the next.
 
 use sqlparser::ast::{
     ExcludeSelectItem, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName,

@@ -38,7 +38,8 @@ enum Final {
 }
 
 impl Translator<'_> {
-    /// The functions of a window over rows that have closed; `None` where the window is closed otherwise, or not at all.
+    /// The functions of a window over rows that have closed; `None` where the window is closed otherwise, or not at
+    /// all.
     pub(super) fn closed_window(
         &mut self,
         window: &Window,

@@ -1,8 +1,9 @@
 //! When the rows of a join are of no use any more: what they could meet will not come.
 //!
 //! A join by a time ends row by row with that time. One with conditions like `b.at BETWEEN a.at AND a.at + INTERVAL …`
-//! has *bounds*: a row of the left side meets rows of the right one that are at most `after` later, and at most `before`
-//! earlier. Where rows also appear by themselves, what they have met is counted again after a restart, so that a row
+//! has *bounds*: a row of the left side meets rows of the right one that are at most `after` later, and at most
+//! `before` earlier.
+//! Where rows also appear by themselves, what they have met is counted again after a restart, so that a row
 //! stays as long as any row that it may have met can still change.
 
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! A subquery computed for a whole domain at once: the domain is pushed down to where it is referred to, and its columns
-//! go along from there to the top.
+//! A subquery computed for a whole domain at once: the domain is pushed down to where it is referred to, and its
+//! columns go along from there to the top.
 //!
 //! Invariant: what [`Domain::push`] makes of a node has the node's columns, and behind them the domain's; for each row
 //! of the domain it has the rows that the node has for those values. Rows of values that are not in the domain may be
