@@ -72,9 +72,9 @@ impl Session {
         let state = session_state(&identity, &cell);
         Session {
             engine,
+            planner: Planner::new(state, cell, Arc::clone(&identity.settings)),
             settings: Arc::clone(&identity.settings),
             identity,
-            planner: Planner::new(state, cell),
             transaction: Transaction::Idle,
             prepared: HashMap::new(),
             portals: HashMap::new(),

@@ -124,7 +124,12 @@ impl fmt::Display for SqlType {
 /// The SQL type of an Arrow field, also of one that a query computed (so wider than what
 /// [`SqlType::field`] makes). `None` for what Segue cannot show.
 pub fn sql_type_of(field: &Field) -> Option<SqlType> {
-    match field.metadata().get(TYPE_KEY).map(String::as_str) {
+    let is_text = matches!(
+        field.data_type(),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null
+    );
+    // A cast to another type leaves the metadata of what it casts.
+    match field.metadata().get(TYPE_KEY).map(String::as_str).filter(|_| is_text) {
         Some("uuid") => return Some(SqlType::Uuid),
         Some("jsonb") => return Some(SqlType::Jsonb),
         _ => {}

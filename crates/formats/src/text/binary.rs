@@ -37,10 +37,12 @@ pub(super) fn append_escaped(values: &mut ByteValues, text: &str) -> Result<(), 
     values.push(b"")
 }
 
+/// Blanks may stand between two bytes.
 fn append_hex(bytes: &mut Vec<u8>, digits: &[u8]) -> Option<()> {
-    let (pairs, rest) = digits.as_chunks::<2>();
-    for [high, low] in pairs {
+    let mut rest = digits.trim_ascii_start();
+    while let [high, low, after @ ..] = rest {
         bytes.push(hex_digit(*high)? << 4 | hex_digit(*low)?);
+        rest = after.trim_ascii_start();
     }
     rest.is_empty().then_some(())
 }
@@ -97,6 +99,7 @@ mod tests {
             append_bytea(&mut values, text).map(|()| values.bytes)
         };
         assert_eq!(bytes("\\xDEad"), Ok(vec![0xde, 0xad]));
+        assert_eq!(bytes("\\x DE ad "), Ok(vec![0xde, 0xad]));
         assert_eq!(bytes("\\x"), Ok(vec![]));
         assert_eq!(bytes("aGk="), Ok(b"hi".to_vec()));
         assert!(["\\xabc", "\\xzz", "a", "!!!!"].iter().all(|text| bytes(text).is_err()));

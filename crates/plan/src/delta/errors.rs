@@ -126,6 +126,12 @@ fn plan_error(message: &str) -> UserError {
         let message = "aggregate functions are not allowed in WHERE";
         return UserError::new(SqlState::GROUPING_ERROR, message).with_hint("Use HAVING.");
     }
+    if let Some((before, _)) = message.split_once(" not found in struct")
+        && let Some((_, member)) = before.rsplit_once(' ')
+    {
+        let message = format!("field \"{member}\" not found in struct type");
+        return UserError::new(SqlState::UNDEFINED_COLUMN, message);
+    }
     if has("unique expression names") {
         return UserError::new(SqlState::DUPLICATE_COLUMN, "a column is specified more than once")
             .with_detail(lower_first(message))

@@ -217,11 +217,20 @@ fn logical_plan(provider: &CatalogProvider<'_>, query: &Query) -> Result<Logical
     let mut query = query.clone();
     arrival::mark(&mut query);
     changes::mark(&mut query);
-    let mut statement = Statement::Query(Box::new(query));
-    crate::dialect::rewrite(&mut statement);
-    SqlToRel::new_with_options(provider, options)
-        .sql_statement_to_plan(statement)
-        .map_err(|error| errors::user_error(&error, None))
+    let plan = |query: Query| {
+        let mut statement = Statement::Query(Box::new(query));
+        crate::dialect::rewrite(&mut statement);
+        SqlToRel::new_with_options(provider, options)
+            .sql_statement_to_plan(statement)
+            .map_err(|error| errors::user_error(&error, None))
+    };
+    match plan(query.clone()) {
+        Err(error) if error.state == SqlState::DUPLICATE_COLUMN => {
+            crate::dialect::tell_apart(&mut query);
+            plan(query)
+        }
+        planned => planned,
+    }
 }
 
 /// The columns under the names that PostgreSQL gives them. Their types are final only after analysis.

@@ -1,7 +1,7 @@
 //! Output column names as PostgreSQL makes them: a function's name, a cast's argument or type, `?column?`.
 
 use arrow::datatypes::Fields;
-use sqlparser::ast::{Expr, Query, Select, SelectItem, SetExpr};
+use sqlparser::ast::{AccessExpr, Expr, Query, Select, SelectItem, SetExpr};
 
 /// What PostgreSQL calls a column that has no name.
 pub(super) const UNNAMED: &str = "?column?";
@@ -69,6 +69,10 @@ fn expression_name(expression: &Expr) -> Option<String> {
     match expression {
         Expr::Identifier(name) => Some(folded(name)),
         Expr::CompoundIdentifier(parts) => parts.last().map(folded),
+        Expr::CompoundFieldAccess { access_chain, .. } => match access_chain.last() {
+            Some(AccessExpr::Dot(Expr::Identifier(name))) => Some(folded(name)),
+            _ => None,
+        },
         Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => expression_name(inner),
         Expr::Function(function) => {
             function.name.0.last().and_then(|part| part.as_ident()).map(folded)

@@ -8,7 +8,7 @@ use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{ScalarUDF, TypeSignature};
 use segue_types::{SqlState, SqlType, UserError};
 
-use super::simple;
+use super::{general, simple};
 
 /// All of them.
 pub(super) fn functions() -> Vec<ScalarUDF> {
@@ -20,7 +20,12 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
         simple::of_type("octet_length", either.clone(), &SqlType::Integer, octet_length),
         simple::of_type("length", either, &SqlType::Integer, length),
-        simple::function("convert_from", &[bytes.clone(), text.clone()], text.clone(), from_utf8),
+        general::function(
+            "convert_from",
+            super::bits::bytes_and_format,
+            |_| Ok(general::typed(&SqlType::Text)),
+            |columns, _| from_utf8(columns),
+        ),
         simple::function("convert_to", &[text.clone(), text.clone()], bytes, to_utf8),
         simple::function("quote_literal", std::slice::from_ref(&text), text.clone(), quote_literal),
     ]

@@ -4,7 +4,7 @@ use sqlparser::ast::{
     AccessExpr, ArrayElemTypeDef, BinaryOperator, DataType, DuplicateTreatment, Expr, Function,
     FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments, GroupByExpr, Ident,
     OrderBy, OrderByExpr, OrderByKind, OrderByOptions, Query, SelectItem, SetExpr, Subscript,
-    TableFactor, TimezoneInfo, UnaryOperator, Value,
+    TableAliasColumnDef, TableFactor, TimezoneInfo, UnaryOperator, Value,
 };
 
 use super::syntax::{call, cast_to, query};
@@ -13,10 +13,9 @@ use super::syntax::{call, cast_to, query};
 pub(super) fn operator(expr: &Expr) -> Option<Expr> {
     match expr {
         Expr::UnaryOp { op, expr } => unary(*op, expr),
-        Expr::InSubquery { expr, subquery, negated: false } => match expr.as_ref() {
-            Expr::Tuple(values) => row_in(values, subquery),
-            _ => None,
-        },
+        Expr::InSubquery { expr, subquery, negated: false } => {
+            row_in(&super::syntax::row_parts(expr)?, subquery)
+        }
         Expr::Like { any: true, negated, expr, pattern, escape_char: None } => {
             let name = if *negated { "any not like" } else { "any like" };
             Some(call(name, vec![expr.as_ref().clone(), pattern.as_ref().clone()]))
@@ -50,7 +49,7 @@ pub(super) fn operator(expr: &Expr) -> Option<Expr> {
             let now = call("now", Vec::new());
             Some(cast_to(now, DataType::Timestamp(None, TimezoneInfo::None)))
         }
-        _ => None,
+        other => super::patterns::operator(other),
     }
 }
 
@@ -68,8 +67,24 @@ fn is_text(expr: &Expr) -> bool {
     matches!(expr, Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_)))
 }
 
+/// What `^` stands for; `power` is the same as a function.
+const POWER: &str = "dpow";
+
+/// A sign in front of `a ^ b` is that of `a`.
+fn negated_base(operand: &Expr) -> Option<Expr> {
+    let Expr::Function(function) = operand else { return None };
+    let is_power = function.name.to_string() == POWER;
+    let [base, exponent] = is_power.then(|| arguments(function))??.try_into().ok()?;
+    let base = negated_base(&base).unwrap_or_else(|| Expr::UnaryOp {
+        op: UnaryOperator::Minus,
+        expr: Box::new(Expr::Nested(Box::new(base))),
+    });
+    Some(call(POWER, vec![base, exponent]))
+}
+
 fn unary(op: UnaryOperator, operand: &Expr) -> Option<Expr> {
     let name = match op {
+        UnaryOperator::Minus => return negated_base(operand),
         UnaryOperator::PGSquareRoot => "sqrt",
         UnaryOperator::PGCubeRoot => "cbrt",
         UnaryOperator::PGAbs => "abs",
@@ -101,6 +116,7 @@ fn binary(op: &BinaryOperator, left: Expr, right: Expr) -> Option<Expr> {
         BinaryOperator::HashMinus => "jsonb_delete_path",
         BinaryOperator::PGStartsWith => "starts_with",
         BinaryOperator::PGOverlap => "array_has_any",
+        BinaryOperator::PGExp => POWER,
         _ => return None,
     };
     let is_path = matches!(
@@ -158,20 +174,6 @@ fn gather(query: &mut Query) -> Option<()> {
     Some(())
 }
 
-/// DataFusion's name of a function that is there under another one.
-const NAMES: &[(&str, &str)] = &[
-    ("array_contains", "array_has_all"),
-    ("approx_count_distinct", "approx_distinct"),
-    ("ceiling", "ceil"),
-    ("every", "bool_and"),
-    ("gen_random_uuid", "uuid"),
-    ("jsonb_extract_path", "jsonb_path"),
-    ("jsonb_extract_path_text", "jsonb_path_text"),
-    ("json_agg", "jsonb_agg"),
-    ("json_object_agg", "jsonb_object_agg"),
-    ("variance", "var_samp"),
-];
-
 /// What a call stands for.
 pub(super) fn function(function: &Function) -> Option<Expr> {
     let name = function.name.to_string().to_ascii_lowercase();
@@ -216,17 +218,7 @@ pub(super) fn function(function: &Function) -> Option<Expr> {
             };
             Some(call("trunc", vec![quotient]))
         }
-        ("date_trunc", [unit, moment, zone]) => {
-            let local = call(super::zone::AT_TIME_ZONE, vec![moment.clone(), zone.clone()]);
-            let truncated = call("date_trunc", vec![unit.clone(), local]);
-            Some(call(super::zone::AT_TIME_ZONE, vec![truncated, zone.clone()]))
-        }
-        _ => {
-            let (_, ours) = NAMES.iter().find(|(known, _)| *known == name)?;
-            let mut renamed = function.clone();
-            renamed.name = vec![Ident::new(*ours)].into();
-            Some(Expr::Function(renamed))
-        }
+        _ => super::names::renamed(function, &name),
     }
 }
 
@@ -272,17 +264,56 @@ pub(super) fn arguments(function: &Function) -> Option<Vec<Expr>> {
     list.args.iter().map(plain).collect()
 }
 
+/// What a query is ordered by as columns of its own, behind those that it has; the order is left out where it says
+/// nothing else.
+fn order_keys(query: &mut Query) -> Vec<OrderByExpr> {
+    let SetExpr::Select(select) = query.body.as_mut() else { return Vec::new() };
+    let Some(OrderBy { kind: OrderByKind::Expressions(order), .. }) = &query.order_by else {
+        return Vec::new();
+    };
+    if select.distinct.is_some() || select.projection.len() != 1 {
+        return Vec::new();
+    }
+    let mut keys = Vec::new();
+    for (place, by) in order.iter().enumerate() {
+        let expr = super::ties::selected(&by.expr, select).unwrap_or_else(|| by.expr.clone());
+        let alias = Ident::with_quote('"', format!("array key {place}"));
+        select.projection.push(SelectItem::ExprWithAlias { expr, alias: alias.clone() });
+        let options = by.options;
+        keys.push(OrderByExpr { expr: Expr::Identifier(alias), options, with_fill: None });
+    }
+    if query.limit_clause.is_none() && query.fetch.is_none() {
+        query.order_by = None;
+    }
+    keys
+}
+
 /// `ARRAY(query)` gathers the one column of the query, in its order.
 fn array_of(mut rows: Query) -> Expr {
     if gather(&mut rows).is_some() {
         return Expr::Subquery(Box::new(rows));
     }
+    let keys = order_keys(&mut rows);
     let mut gathered = query("SELECT array_agg(e) FROM t AS r(e)");
     if let SetExpr::Select(select) = gathered.body.as_mut()
         && let [from] = select.from.as_mut_slice()
-        && let TableFactor::Table { alias, .. } = &from.relation
+        && let TableFactor::Table { alias: Some(alias), .. } = &from.relation
+        && let Some(SelectItem::UnnamedExpr(Expr::Function(function))) =
+            select.projection.first_mut()
+        && let FunctionArguments::List(list) = &mut function.args
     {
-        let alias = alias.clone();
+        let mut alias = alias.clone();
+        let name = |key: &OrderByExpr| match &key.expr {
+            Expr::Identifier(name) => {
+                Some(TableAliasColumnDef { name: name.clone(), data_type: None })
+            }
+            _ => None,
+        };
+        alias.columns.extend(keys.iter().filter_map(name));
+        if !keys.is_empty() {
+            list.clauses.push(FunctionArgumentClause::OrderBy(keys));
+        }
+        let alias = Some(alias);
         let subquery = Box::new(rows);
         from.relation = TableFactor::Derived { lateral: false, subquery, alias, sample: None };
     }

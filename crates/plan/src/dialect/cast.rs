@@ -4,11 +4,11 @@
 //! DataFusion reads `'{1,2}'` as an array of one text, knows fewer spellings of times, drops fractions and answers in
 //! words of its own.
 
+mod convert;
+
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray};
-use arrow::compute::{CastOptions, cast, cast_with_options};
-use arrow::datatypes::{DataType, FieldRef, Float32Type, Float64Type};
+use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, DataFusionError, Result};
@@ -20,17 +20,18 @@ use datafusion::logical_expr::{
     ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::optimizer::AnalyzerRule;
-use segue_formats::Column;
-use segue_types::{SqlState, SqlType, UserError, sql_type_of};
+use segue_types::{SqlType, sql_type_of};
 
-use super::{text, value_error};
+use super::{extremes, intervals, math, zone, zoned};
+use convert::{Origin, converted};
 
 /// Puts our casts in the place of DataFusion's; it comes after type coercion.
 #[derive(Debug)]
 pub struct Casts;
 
 impl AnalyzerRule for Casts {
-    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+    fn analyze(&self, plan: LogicalPlan, options: &ConfigOptions) -> Result<LogicalPlan> {
+        let zone = zone::of_session(options).and(options.execution.time_zone.as_deref());
         let rewritten = plan.transform_up_with_subqueries(|node| {
             let mut schema = merge_schema(&node.inputs());
             if let LogicalPlan::TableScan(scan) = &node {
@@ -42,7 +43,7 @@ impl AnalyzerRule for Casts {
             let names = NamePreserver::new(&node);
             node.map_expressions(|expr| {
                 let name = names.save(&expr);
-                let rewritten = expr.transform_up(|part| rewrite(part, &schema))?;
+                let rewritten = expr.transform_up(|part| rewrite(part, &schema, zone))?;
                 Ok(rewritten.update_data(|expr| name.restore(expr)))
             })
         })?;
@@ -54,16 +55,28 @@ impl AnalyzerRule for Casts {
     }
 }
 
-fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    let Expr::Cast(Cast { expr: inner, field }) = &expr else { return Ok(Transformed::no(expr)) };
+/// `zone` is that of the session, where it is not UTC.
+fn rewrite(expr: Expr, schema: &DFSchema, zone: Option<&str>) -> Result<Transformed<Expr>> {
+    let Expr::Cast(Cast { expr: inner, field }) = &expr else {
+        let other = intervals::compared(&expr, schema)
+            .or_else(|| math::rounded(&expr, schema))
+            .or_else(|| extremes::of_nested(&expr, schema))
+            .or_else(|| zoned::in_zone(&expr, schema, zone?));
+        return Ok(other.map_or_else(|| Transformed::no(expr), Transformed::yes));
+    };
     // What belongs to an outer query is not in the schema; its casts stay as they are.
-    let Ok(from) = inner.get_type(schema) else { return Ok(Transformed::no(expr)) };
+    let Ok((_, given)) = inner.to_field(schema) else { return Ok(Transformed::no(expr)) };
     let Some(to) = sql_type_of(field) else { return Ok(Transformed::no(expr)) };
-    if !is_ours(&from, &to) {
+    let from = given.data_type();
+    if !is_ours(from, &to) && !(zone.is_some() && hangs_on_zone(from, &to)) {
         return Ok(Transformed::no(expr));
     }
     let held = to.arrow_type();
-    let function = Arc::new(function(to));
+    let origin = match sql_type_of(&given) {
+        Some(SqlType::Jsonb) => Origin::Jsonb,
+        _ => Origin::Value,
+    };
+    let function = Arc::new(cast_of(to, origin));
     let call =
         Expr::ScalarFunction(ScalarFunction::new_udf(function, vec![inner.as_ref().clone()]));
     let wanted = field.data_type();
@@ -78,15 +91,31 @@ fn is_ours(from: &DataType, to: &SqlType) -> bool {
     match from {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => *to != SqlType::Text,
         DataType::Float32 | DataType::Float64 => is_whole(to) || *to == SqlType::Text,
-        DataType::Timestamp(..)
-        | DataType::Time64(_)
-        | DataType::Interval(_)
-        | DataType::Binary
-        | DataType::List(_)
-        | DataType::Struct(_) => *to == SqlType::Text,
+        DataType::List(_) => match to {
+            SqlType::Array(_) => to.arrow_type() != *from,
+            other => *other == SqlType::Text,
+        },
+        DataType::Struct(_) => match to {
+            SqlType::Struct(_) => to.arrow_type() != *from,
+            other => *other == SqlType::Text,
+        },
+        DataType::Time64(_) => matches!(to, SqlType::Text | SqlType::Interval),
+        DataType::Interval(_) => matches!(to, SqlType::Text | SqlType::Time),
+        DataType::Timestamp(..) | DataType::Binary => *to == SqlType::Text,
         DataType::Decimal128(..) => is_whole(to) || *to == SqlType::Text,
         DataType::Int64 => matches!(to, SqlType::Integer | SqlType::SmallInt),
         DataType::Int32 => *to == SqlType::SmallInt,
+        _ => false,
+    }
+}
+
+/// Between what the clocks of a zone show and instants.
+fn hangs_on_zone(from: &DataType, to: &SqlType) -> bool {
+    match from {
+        DataType::Timestamp(_, None) | DataType::Date32 => *to == SqlType::Timestamptz,
+        DataType::Timestamp(_, Some(_)) => {
+            matches!(to, SqlType::Timestamp | SqlType::Date | SqlType::Time)
+        }
         _ => false,
     }
 }
@@ -95,20 +124,30 @@ fn is_whole(ty: &SqlType) -> bool {
     matches!(ty, SqlType::SmallInt | SqlType::Integer | SqlType::BigInt)
 }
 
+/// Whether a text means one value of a type in every session.
+pub fn is_absolute(ty: &SqlType, text: &str) -> bool {
+    *ty != SqlType::Timestamptz || convert::has_offset(text)
+}
+
 /// The cast to `to` as a function.
 pub(super) fn function(to: SqlType) -> ScalarUDF {
+    cast_of(to, Origin::Value)
+}
+
+fn cast_of(to: SqlType, origin: Origin) -> ScalarUDF {
     let name = match &to {
         SqlType::Uuid | SqlType::Jsonb => format!("cast_to_{to}"),
         other => format!("cast to {other}"),
     };
     let signature = Signature::any(1, Volatility::Immutable);
-    ScalarUDF::new_from_impl(CastTo { name, to, signature })
+    ScalarUDF::new_from_impl(CastTo { name, to, origin, signature })
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct CastTo {
     name: String,
     to: SqlType,
+    origin: Origin,
     signature: Signature,
 }
 
@@ -141,72 +180,11 @@ impl ScalarUDFImpl for CastTo {
         let [given] = arguments.args.as_slice() else {
             return Err(DataFusionError::Internal("a cast has one argument".to_owned()));
         };
-        let array = self.convert(&given.to_array(rows)?)?;
+        let zone = zone::of_session(&arguments.config_options);
+        let array = converted(&given.to_array(rows)?, &self.to, self.origin, zone)?;
         if scalar {
-            return Ok(ColumnarValue::Scalar(datafusion::common::ScalarValue::try_from_array(
-                &array, 0,
-            )?));
+            return super::general::scalar(&array);
         }
         Ok(ColumnarValue::Array(array))
     }
-}
-
-impl CastTo {
-    fn convert(&self, array: &ArrayRef) -> Result<ArrayRef> {
-        if self.to == SqlType::Text {
-            return text::shown(array);
-        }
-        match array.data_type() {
-            DataType::Utf8 => self.read(array.as_string::<i32>().iter()),
-            DataType::LargeUtf8 | DataType::Utf8View => {
-                self.convert(&cast(array, &DataType::Utf8)?)
-            }
-            DataType::Null => Ok(arrow::array::new_null_array(&self.to.arrow_type(), array.len())),
-            DataType::Float64 => {
-                let even = array
-                    .as_primitive::<Float64Type>()
-                    .unary::<_, Float64Type>(f64::round_ties_even);
-                self.narrow(&even)
-            }
-            DataType::Float32 => {
-                let even = array
-                    .as_primitive::<Float32Type>()
-                    .unary::<_, Float32Type>(f32::round_ties_even);
-                self.narrow(&even)
-            }
-            DataType::Decimal128(precision, scale) if *scale > 0 => {
-                let whole = DataType::Decimal128(*precision, 0);
-                self.narrow(cast(array, &whole)?.as_ref())
-            }
-            _ => self.narrow(array.as_ref()),
-        }
-    }
-
-    fn read<'a>(&self, texts: impl Iterator<Item = Option<&'a str>>) -> Result<ArrayRef> {
-        let mut column = Column::of_type(&self.to);
-        for text in texts {
-            match text {
-                None => column.append_null(),
-                Some(text) => segue_formats::append_literal(&mut column, text)
-                    .map_err(|error| external(value_error(&self.to, text, &error)))?,
-            }
-        }
-        Ok(column.finish(&self.to.field("", true)))
-    }
-
-    fn narrow(&self, array: &dyn Array) -> Result<ArrayRef> {
-        let strict = CastOptions { safe: false, ..CastOptions::default() };
-        cast_with_options(array, &self.to.arrow_type(), &strict).map_err(|error| {
-            if is_whole(&self.to) {
-                let message = format!("{} out of range", self.to);
-                external(UserError::new(SqlState::NUMERIC_OUT_OF_RANGE, message))
-            } else {
-                DataFusionError::from(error)
-            }
-        })
-    }
-}
-
-fn external(error: UserError) -> DataFusionError {
-    DataFusionError::External(Box::new(error))
 }

@@ -9,7 +9,7 @@ use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use segue_types::UserError;
+use segue_types::{SqlType, UserError};
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -38,9 +38,12 @@ impl ScalarUDFImpl for ToChar {
             [DataType::Timestamp(..) | DataType::Date32 | DataType::Null, _] => {
                 Ok(vec![moment, DataType::Utf8])
             }
+            [DataType::Interval(_) | DataType::Duration(_) | DataType::Time64(_), _] => {
+                Ok(vec![SqlType::Interval.arrow_type(), DataType::Utf8])
+            }
             _ => Err(DataFusionError::External(Box::new(
                 UserError::unsupported("to_char() of this type is not supported").with_hint(
-                    "It takes dates and timestamps; numbers are shown by a cast to text.",
+                    "It takes dates, timestamps and intervals; numbers are shown by a cast to text.",
                 ),
             ))),
         }
@@ -66,6 +69,9 @@ impl ScalarUDFImpl for ToChar {
 }
 
 fn format_all(moments: &ArrayRef, patterns: &ArrayRef) -> Result<ArrayRef> {
+    if matches!(moments.data_type(), DataType::Interval(_)) {
+        return super::interval_format::format_all(moments, patterns);
+    }
     let moments = cast(moments, &DataType::Timestamp(TimeUnit::Microsecond, None))?;
     let moments = moments.as_primitive::<TimestampMicrosecondType>();
     let mut texts = StringBuilder::new();

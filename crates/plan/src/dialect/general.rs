@@ -44,6 +44,11 @@ pub(super) fn any(given: &[DataType]) -> Option<Vec<DataType>> {
     Some(given.to_vec())
 }
 
+/// Whether values of a type are texts.
+pub(super) fn is_text(ty: &DataType) -> bool {
+    matches!(ty, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+}
+
 /// A result of an SQL type.
 pub(super) fn typed(ty: &SqlType) -> FieldRef {
     Arc::new(ty.field("value", true))

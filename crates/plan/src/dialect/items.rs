@@ -30,12 +30,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
         general::function(ITEMS, one_list, flat, |columns, _| flattened(&columns[0])),
         general::function(ORDINALS, one_list, places, |columns, _| ordinals(&columns[0])),
         or_null_function(),
-        general::function(SUBSCRIPTS, list_and_place, places, |columns, _| {
-            let dimension = columns[1].as_primitive::<Int64Type>();
-            let first = dimension.is_valid(0) && dimension.value(0) == 1;
-            let list = if first { Arc::clone(&columns[0]) } else { inner(&columns[0])? };
-            ordinals(&list)
-        }),
+        general::function(SUBSCRIPTS, list_and_place, places, |columns, _| subscripts(columns)),
     ]
 }
 
@@ -60,8 +55,37 @@ fn one_list(given: &[DataType]) -> Option<Vec<DataType>> {
 }
 
 fn list_and_place(given: &[DataType]) -> Option<Vec<DataType>> {
-    let [list, place] = given else { return None };
-    place.is_integer().then(|| Some(vec![as_list(list)?, DataType::Int64])).flatten()
+    let (list, place, reverse) = match given {
+        [list, place] => (list, place, None),
+        [list, place, DataType::Boolean] => (list, place, Some(DataType::Boolean)),
+        _ => return None,
+    };
+    let types = [as_list(list)?, DataType::Int64].into_iter().chain(reverse);
+    place.is_integer().then(|| types.collect())
+}
+
+/// The places in a dimension, which is the same one in every row, from the first or from the last on.
+fn subscripts(columns: &[ArrayRef]) -> Result<ArrayRef> {
+    let dimensions = columns[1].as_primitive::<Int64Type>();
+    let dimension = if dimensions.is_valid(0) { dimensions.value(0) } else { 0 };
+    let mut list = Arc::clone(&columns[0]);
+    for _ in 1..dimension {
+        list = inner(&list)?;
+    }
+    if dimension < 1 {
+        return Ok(arrow::array::new_null_array(&list_of_places().arrow_type(), list.len()));
+    }
+    let places = ordinals(&list)?;
+    let is_reversed = |reverse: &ArrayRef| reverse.is_valid(0) && reverse.as_boolean().value(0);
+    if !columns.get(2).is_some_and(is_reversed) {
+        return Ok(places);
+    }
+    let rising = places.as_list::<i32>();
+    let falling = (0..rising.len()).flat_map(|row| (1..=i64::from(rising.value_length(row))).rev());
+    let falling = Arc::new(Int64Array::from_iter_values(falling));
+    let item: FieldRef = Arc::new(SqlType::BigInt.field("item", true));
+    let (offsets, nulls) = (rising.offsets().clone(), rising.nulls().cloned());
+    Ok(Arc::new(ListArray::new(item, offsets, falling, nulls)))
 }
 
 /// Lists of any kind as the one that relations hold.
@@ -86,7 +110,7 @@ fn flattened_field(field: &Field) -> Field {
 }
 
 /// All items of the lists in a list, in their order.
-fn flattened(array: &ArrayRef) -> Result<ArrayRef> {
+pub(super) fn flattened(array: &ArrayRef) -> Result<ArrayRef> {
     let list = array.as_list::<i32>();
     let Some(inner) = as_list(list.values().data_type()) else { return Ok(Arc::clone(array)) };
     let inner = cast(list.values(), &inner)?;

@@ -3,6 +3,7 @@
 //! `||`, `-`, `@>` and `<@` of jsonb, `||` of lists.
 
 mod jsonb;
+mod literals;
 mod numeric;
 
 use std::sync::Arc;
@@ -15,12 +16,11 @@ use arrow::datatypes::{
 };
 use arrow::error::ArrowError;
 use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
-use datafusion::functions::datetime::date_part;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::{
-    Cast, ColumnarValue, Expr, ExprSchemable, Operator, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, Volatility, binary_expr, lit,
+    Cast, ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility,
 };
 use segue_types::{SqlState, UserError};
 use sqlparser::ast::BinaryOperator;
@@ -41,6 +41,7 @@ impl ExprPlanner for Operators {
             return Ok(PlannerResult::Original(expr));
         };
         check_constant(&expr)?;
+        let (expr, left, right) = literals::typed(expr, left, right);
         if let Some(call) = jsonb::call(&expr, schema) {
             return Ok(PlannerResult::Planned(call));
         }
@@ -56,8 +57,19 @@ impl ExprPlanner for Operators {
             (BinaryOperator::Plus, DataType::Interval(_), DataType::Date32) => {
                 PlannerResult::Original(RawBinaryExpr { right: to_timestamp(expr.right), ..expr })
             }
-            (BinaryOperator::Minus, DataType::Timestamp(..), DataType::Timestamp(..)) => {
+            (
+                BinaryOperator::Minus,
+                DataType::Timestamp(..),
+                DataType::Timestamp(..) | DataType::Date32,
+            )
+            | (BinaryOperator::Minus, DataType::Date32, DataType::Timestamp(..)) => {
                 PlannerResult::Planned(difference(expr.left, expr.right))
+            }
+            (BinaryOperator::Multiply, DataType::Time64(_), number) if is_number(number) => {
+                PlannerResult::Planned(call(Arithmetic::Times, to_interval(expr.left), expr.right))
+            }
+            (BinaryOperator::Divide, DataType::Time64(_), number) if is_number(number) => {
+                PlannerResult::Planned(call(Arithmetic::Part, to_interval(expr.left), expr.right))
             }
             (BinaryOperator::Multiply, DataType::Interval(_), number) if is_number(number) => {
                 PlannerResult::Planned(call(Arithmetic::Times, expr.left, expr.right))
@@ -86,18 +98,21 @@ impl ExprPlanner for Operators {
         })
     }
 
-    /// The seconds of a time have a fraction.
+    /// The seconds of a time have a fraction; decades, centuries and millennia are counted from years.
     fn plan_extract(&self, args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
         let [Expr::Literal(ScalarValue::Utf8(Some(part)), _), from] = args.as_slice() else {
             return Ok(PlannerResult::Original(args));
         };
-        if !part.eq_ignore_ascii_case("second") && !part.eq_ignore_ascii_case("seconds") {
-            return Ok(PlannerResult::Original(args));
-        }
-        let micros = date_part().call(vec![lit("microsecond"), from.clone()]);
-        let micros = Expr::Cast(Cast::new(Box::new(micros), DataType::Float64));
-        Ok(PlannerResult::Planned(binary_expr(micros, Operator::Divide, lit(1_000_000.0_f64))))
+        Ok(match super::names::part(part, from) {
+            Some(planned) => PlannerResult::Planned(planned),
+            None => PlannerResult::Original(args),
+        })
     }
+}
+
+fn to_interval(expr: Expr) -> Expr {
+    let interval = DataType::Interval(IntervalUnit::MonthDayNano);
+    Expr::Cast(Cast::new(Box::new(expr), interval))
 }
 
 fn to_timestamp(expr: Expr) -> Expr {
@@ -258,7 +273,7 @@ impl Function {
                 if is_part && factor == 0.0 {
                     return Err(ArrowError::DivideByZero);
                 }
-                Ok(times(interval, if is_part { 1.0 / factor } else { factor }))
+                Ok(scaled_by(interval, |part| if is_part { part / factor } else { part * factor }))
             },
         )?;
         Ok(Arc::new(scaled))
@@ -274,14 +289,19 @@ fn between(left_us: i64, right_us: i64) -> Result<IntervalMonthDayNano, ArrowErr
 }
 
 /// Fractions of a month run over into days of it (30), fractions of a day into hours, as in PostgreSQL.
-fn times(interval: IntervalMonthDayNano, factor: f64) -> IntervalMonthDayNano {
-    const DAY_NS: f64 = 86_400e9;
-    let months = f64::from(interval.months) * factor;
-    let days = f64::from(interval.days) * factor + micro(months.fract() * 30.0);
-    let nanos = interval.nanoseconds as f64 * factor + micro(days.fract()) * DAY_NS;
+fn scaled_by(interval: IntervalMonthDayNano, scale: impl Fn(f64) -> f64) -> IntervalMonthDayNano {
+    const DAY_S: f64 = 86_400.0;
+    let months = scale(f64::from(interval.months));
+    let over = micro(months.fract() * 30.0);
+    let days = scale(f64::from(interval.days));
+    let left_s = micro((days.fract() + over.fract()) * DAY_S);
+    // What is left over of both may be a day and more.
+    let more = (left_s / DAY_S).trunc();
+    let seconds = scale(interval.nanoseconds as f64 / 1e9) + left_s - more * DAY_S;
     // Intervals count microseconds.
-    let nanos = (nanos / 1_000.0).round() as i64 * 1_000;
-    IntervalMonthDayNano::new(months.trunc() as i32, days.trunc() as i32, nanos)
+    let nanos = (seconds * 1e6).round() as i64 * 1_000;
+    let whole_days = days.trunc() + over.trunc() + more;
+    IntervalMonthDayNano::new(months.trunc() as i32, whole_days as i32, nanos)
 }
 
 /// Without what floating point leaves behind the sixth digit.
@@ -293,11 +313,14 @@ fn micro(value: f64) -> f64 {
 mod tests {
     use arrow::datatypes::IntervalMonthDayNano;
 
-    use super::{between, times};
+    use super::{between, scaled_by};
 
     #[test]
     fn intervals_are_multiplied_part_by_part() {
+        let times = |interval, factor: f64| scaled_by(interval, |part| part * factor);
         let day = IntervalMonthDayNano::new(0, 1, 0);
+        let days = scaled_by(IntervalMonthDayNano::new(0, 12, 0), |part| part / 4.2);
+        assert_eq!(days, IntervalMonthDayNano::new(0, 2, 74_057_142_857_000));
         assert_eq!(times(day, 3.0), IntervalMonthDayNano::new(0, 3, 0));
         assert_eq!(times(day, 0.5), IntervalMonthDayNano::new(0, 0, 43_200_000_000_000));
         let month = IntervalMonthDayNano::new(1, 0, 0);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, TimestampMicrosecondBuilder};
 use arrow::datatypes::{DataType, TimeUnit};
-use chrono::{NaiveDate, NaiveDateTime, NaiveTime};
+use chrono::{NaiveDate, NaiveDateTime, NaiveTime, TimeDelta};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::ScalarUDF;
 use segue_types::{SqlState, UserError};
@@ -67,6 +67,8 @@ struct Fields {
     micros: u32,
     /// `Some(true)` for PM.
     afternoon: Option<bool>,
+    /// East of UTC.
+    offset_minutes: i32,
 }
 
 impl Fields {
@@ -76,9 +78,11 @@ impl Fields {
             Some(_) if !(1..=12).contains(&self.hour) => return None,
             Some(afternoon) => self.hour % 12 + if afternoon { 12 } else { 0 },
         };
-        let day = NaiveDate::from_ymd_opt(self.year, self.month, self.day)?;
+        // The year before 1 is -1.
+        let year = if self.year < 0 { self.year + 1 } else { self.year };
+        let day = NaiveDate::from_ymd_opt(year, self.month, self.day)?;
         let time = NaiveTime::from_hms_micro_opt(hour, self.minute, self.second, self.micros)?;
-        Some(day.and_time(time))
+        day.and_time(time).checked_sub_signed(TimeDelta::minutes(self.offset_minutes.into()))
     }
 }
 
@@ -90,6 +94,8 @@ const PIECES: &[(&str, Piece)] = &[
     ("MONTH", Piece::Month),
     ("MON", Piece::Month),
     ("HH", Piece::Number(4)),
+    ("TZH", Piece::ZoneHours),
+    ("TZM", Piece::ZoneMinutes),
     ("MM", Piece::Number(1)),
     ("DD", Piece::Number(2)),
     ("MI", Piece::Number(5)),
@@ -108,6 +114,9 @@ enum Piece {
     /// Digits of a second's fraction.
     Fraction(u32),
     HalfDay,
+    /// With its sign.
+    ZoneHours,
+    ZoneMinutes,
 }
 
 fn read(text: &str, pattern: &str) -> Option<Fields> {
@@ -120,6 +129,7 @@ fn read(text: &str, pattern: &str) -> Option<Fields> {
         second: 0,
         micros: 0,
         afternoon: None,
+        offset_minutes: 0,
     };
     let (mut text, mut pattern) = (text.trim_start(), pattern);
     while let Some(first) = pattern.chars().next() {
@@ -150,6 +160,11 @@ impl Piece {
     /// Takes the piece off the text.
     fn take<'a>(self, text: &'a str, fields: &mut Fields) -> Option<&'a str> {
         match self {
+            Piece::Number(0) if text.starts_with('-') => {
+                let rest = Piece::Number(0).take(&text[1..], fields)?;
+                fields.year = -fields.year;
+                Some(rest)
+            }
             Piece::Number(place) => {
                 let (number, rest) = digits(text, if place == 0 { 4 } else { 2 })?;
                 match place {
@@ -178,6 +193,18 @@ impl Piece {
                 };
                 fields.month = u32::try_from(place).ok()? + 1;
                 text.get(length..)
+            }
+            Piece::ZoneHours => {
+                let (number, rest) = digits(text.strip_prefix(['+', '-'])?, 2)?;
+                let minutes = i32::try_from(number).ok()? * 60;
+                fields.offset_minutes = if text.starts_with('-') { -minutes } else { minutes };
+                Some(rest)
+            }
+            Piece::ZoneMinutes => {
+                let (number, rest) = digits(text, 2)?;
+                let minutes = i32::try_from(number).ok()?;
+                fields.offset_minutes += minutes * if fields.offset_minutes < 0 { -1 } else { 1 };
+                Some(rest)
             }
             Piece::HalfDay => {
                 let word = text.get(..2)?.to_ascii_uppercase();
@@ -213,6 +240,9 @@ mod tests {
         assert_eq!(shown("2/Jan/2022", "DD/Mon/YYYY"), of("2022-01-02 00:00:00"));
         assert_eq!(shown("20220102 1504", "YYYYMMDD HH24MI"), of("2022-01-02 15:04:00"));
         assert_eq!(shown("03:04:05.25 PM", "HH12:MI:SS.US AM"), of("0001-01-01 15:04:05.250"));
+        assert_eq!(shown("12:00 +0330", "HH24:MI TZHTZM"), of("0001-01-01 08:30:00"));
+        assert_eq!(shown("12:00 -01:30", "HH24:MI TZH:TZM"), of("0001-01-01 13:30:00"));
+        assert_eq!(shown("-5-02-29", "YYYY-MM-DD"), of("-0004-02-29 00:00:00"));
         assert_eq!(shown("2022-13-02", "YYYY-MM-DD"), None);
         assert_eq!(shown("2022-01-02 x", "YYYY-MM-DD"), None);
         assert_eq!(shown("year 2022", "YYYY"), None);

@@ -31,6 +31,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
         general::function("regexp_split_to_array", with_flags, returns_texts, split),
         general::function("regexp_count", with_start, whole, count),
         general::function("regexp_substr", with_start, text, substr),
+        super::regexp_replace::function(),
     ]
 }
 
@@ -53,9 +54,9 @@ fn with_start(given: &[DataType]) -> Option<Vec<DataType>> {
 struct Compiled(HashMap<(String, String), Pattern>);
 
 #[derive(Clone)]
-struct Pattern {
-    regex: Regex,
-    global: bool,
+pub(super) struct Pattern {
+    pub(super) regex: Regex,
+    pub(super) global: bool,
 }
 
 impl Compiled {
@@ -70,7 +71,8 @@ impl Compiled {
     }
 }
 
-fn compile(pattern: &str, flags: &str) -> Result<Pattern> {
+/// The pattern with its flags.
+pub(super) fn compile(pattern: &str, flags: &str) -> Result<Pattern> {
     let mut builder = RegexBuilder::new(&translated(pattern));
     let (mut global, mut quoted) = (false, false);
     builder.dot_matches_new_line(true);
@@ -206,12 +208,16 @@ fn split(columns: &[ArrayRef], _: &[FieldRef]) -> Result<ArrayRef> {
 /// The text from the character `start` on, which counts from 1.
 fn rest<'a>(text: &'a str, columns: &[ArrayRef], row: usize) -> Result<&'a str> {
     let Some(starts) = columns.get(2) else { return Ok(text) };
-    let start = starts.as_primitive::<Int64Type>().value(row);
+    Ok(from_char(text, starts.as_primitive::<Int64Type>().value(row))?.1)
+}
+
+/// The text before and from the character `start` on, which counts from 1.
+pub(super) fn from_char(text: &str, start: i64) -> Result<(&str, &str)> {
     let Some(skip) = usize::try_from(start).ok().and_then(|start| start.checked_sub(1)) else {
         let message = format!("invalid value for parameter \"start\": {start}");
         return Err(failed(SqlState::INVALID_PARAMETER_VALUE, message));
     };
-    Ok(text.char_indices().nth(skip).map_or("", |(at, _)| &text[at..]))
+    Ok(text.split_at(text.char_indices().nth(skip).map_or(text.len(), |(at, _)| at)))
 }
 
 fn count(columns: &[ArrayRef], _: &[FieldRef]) -> Result<ArrayRef> {

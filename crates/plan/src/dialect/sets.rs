@@ -8,9 +8,9 @@
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    DataType, Expr, FunctionArg, FunctionArgExpr, Ident, LimitClause, Query, Select, SelectItem,
-    SetExpr, TableAlias, TableAliasColumnDef, TableFactor, Value, Values, VisitMut, VisitorMut,
-    visit_expressions_mut,
+    DataType, ExcludeSelectItem, Expr, FunctionArg, FunctionArgExpr, GroupByExpr, Ident,
+    LimitClause, Query, Select, SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor,
+    Value, Values, VisitMut, VisitorMut, visit_expressions_mut,
 };
 
 use super::calls::arguments;
@@ -76,6 +76,7 @@ impl VisitorMut for Queries {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        super::ties::rewrite(query);
         fetch(query);
         if let SetExpr::Values(values) = query.body.as_mut() {
             of_one_type(values);
@@ -84,10 +85,21 @@ impl VisitorMut for Queries {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        select.projection.iter_mut().for_each(exclude_by_name);
         for item in &mut select.projection {
             if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
                 unnest_sets(expr);
             }
+        }
+        // `GROUP BY (a, b)` groups by both.
+        if let GroupByExpr::Expressions(keys, _) = &mut select.group_by
+            && keys.iter().any(|key| matches!(key, Expr::Tuple(_)))
+        {
+            let flat = std::mem::take(keys).into_iter().flat_map(|key| match key {
+                Expr::Tuple(parts) => parts,
+                other => vec![other],
+            });
+            *keys = flat.collect();
         }
         ControlFlow::Continue(())
     }
@@ -102,7 +114,7 @@ impl VisitorMut for Queries {
     }
 }
 
-/// `FETCH FIRST n ROWS ONLY` is LIMIT n. WITH TIES and PERCENT are not, and stay for whoever refuses them.
+/// `FETCH FIRST n ROWS ONLY` is LIMIT n. PERCENT is not, and stays for whoever refuses it.
 fn fetch(query: &mut Query) {
     let Some(fetch) = &query.fetch else { return };
     if fetch.with_ties || fetch.percent {
@@ -124,22 +136,41 @@ fn fetch(query: &mut Query) {
     query.fetch = None;
 }
 
-/// A column of VALUES with jsonb or uuid in one row has them in all: DataFusion does not tell them from texts.
+/// A column of VALUES with a typed value in one row has that type where texts stand in other rows. Of jsonb and uuid
+/// also NULL is one: DataFusion does not tell them from texts.
 fn of_one_type(values: &mut Values) {
     let width = values.rows.first().map_or(0, |row| row.len());
     for column in 0..width {
         let typed = values.rows.iter().find_map(|row| match row.get(column) {
-            Some(Expr::Cast {
-                data_type: ty @ (DataType::JSON | DataType::JSONB | DataType::Uuid),
-                ..
-            }) => Some(ty.clone()),
+            Some(Expr::Cast { data_type, .. }) => Some(data_type.clone()),
+            Some(Expr::TypedString(typed)) => Some(typed.data_type.clone()),
             _ => None,
         });
         let Some(ty) = typed else { continue };
+        let is_text_held = matches!(ty, DataType::JSON | DataType::JSONB | DataType::Uuid);
         for cell in values.rows.iter_mut().filter_map(|row| row.get_mut(column)) {
-            if matches!(cell, Expr::Value(_)) {
+            let takes_type = match cell {
+                Expr::Value(value) => {
+                    is_text_held || matches!(value.value, Value::SingleQuotedString(_))
+                }
+                _ => false,
+            };
+            if takes_type {
                 *cell = cast_to(cell.clone(), ty.clone());
             }
+        }
+    }
+}
+
+/// `* EXCEPT (t.a)` leaves out what is called `a`.
+fn exclude_by_name(item: &mut SelectItem) {
+    let (SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options)) = item else {
+        return;
+    };
+    if let Some(ExcludeSelectItem::Multiple(names)) = &mut options.opt_exclude {
+        for name in names {
+            let last = name.0.len().saturating_sub(1);
+            name.0.drain(..last);
         }
     }
 }

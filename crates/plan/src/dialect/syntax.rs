@@ -4,9 +4,9 @@ use std::ops::ControlFlow;
 
 use segue_types::SqlType;
 use sqlparser::ast::{
-    AccessExpr, BinaryOperator, CastKind, CharacterLength, DataType, Expr, Function, FunctionArg,
-    FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName, Query, Subscript,
-    Value, VisitMut, visit_expressions_mut,
+    AccessExpr, BinaryOperator, CastKind, CharacterLength, DataType, ExactNumberInfo, Expr,
+    Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
+    ObjectName, Query, Subscript, UnaryOperator, Value, VisitMut, visit_expressions_mut,
 };
 
 /// Rewrites all expressions and table functions of a statement or query.
@@ -41,14 +41,22 @@ fn expression(expr: &mut Expr) {
         }
         Expr::Value(value) => match &value.value {
             Value::Number(text, _) => large(text),
+            Value::UnicodeStringLiteral(text) => {
+                Some(Expr::value(Value::SingleQuotedString(text.clone())))
+            }
             _ => None,
         },
         Expr::AtTimeZone { timestamp, time_zone } => Some(call(
             super::zone::AT_TIME_ZONE,
             vec![timestamp.as_ref().clone(), time_zone.as_ref().clone()],
         )),
+        Expr::Function(function) if is_row(function) => {
+            super::calls::arguments(function).filter(|parts| !parts.is_empty()).map(row)
+        }
+        Expr::Tuple(parts) if !parts.is_empty() => Some(row(std::mem::take(parts))),
         Expr::Function(function) => remainder(function)
             .or_else(|| super::frames::without_rows(function))
+            .or_else(|| super::names::function(function))
             .or_else(|| super::calls::function(function)),
         // DataFusion plans a literal without what stands around it, which a LATERAL refers to.
         Expr::Array(array) if !array.elem.is_empty() => {
@@ -59,6 +67,7 @@ fn expression(expr: &mut Expr) {
                 bounded(root, slice);
             }
             access_chain.iter_mut().for_each(member);
+            access_chain.iter_mut().for_each(before_first);
             None
         }
         other => super::calls::operator(other),
@@ -80,12 +89,39 @@ fn cast(expr: &Expr, to: &DataType) -> Option<Expr> {
         let length = Expr::value(Value::Number(length.to_string(), false));
         return Some(call("left", vec![text, length]));
     }
+    if let Some(exact) = exact(expr, to) {
+        return Some(exact);
+    }
     match segue_sql::parse_type(&to.to_string()) {
         Ok(ty @ (SqlType::Uuid | SqlType::Jsonb)) => {
             Some(call(&format!("cast_to_{ty}"), vec![expr.clone()]))
         }
         _ => None,
     }
+}
+
+/// A literal keeps all digits behind its point that `numeric` without precision has none for.
+fn exact(expr: &Expr, to: &DataType) -> Option<Expr> {
+    const DIGITS: usize = 10;
+    let (DataType::Numeric(ExactNumberInfo::None) | DataType::Decimal(ExactNumberInfo::None)) = to
+    else {
+        return None;
+    };
+    let text = match expr {
+        Expr::Value(value) => match &value.value {
+            Value::Number(text, _) | Value::SingleQuotedString(text) => text.trim(),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let (whole, fraction) = text.split_once('.')?;
+    let plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let digits = whole.trim_start_matches(['-', '+']);
+    if !plain(digits) || !plain(fraction) || fraction.len() <= DIGITS {
+        return None;
+    }
+    let scale = i64::try_from(fraction.len().min(38_usize.saturating_sub(digits.len()))).ok()?;
+    Some(cast_to(expr.clone(), DataType::Numeric(ExactNumberInfo::PrecisionAndScale(38, scale))))
 }
 
 /// A slice without bounds is of all items: `l[2:]` is `l[2:cardinality(l)]`.
@@ -109,6 +145,38 @@ fn member(access: &mut AccessExpr) {
         *access = AccessExpr::Subscript(Subscript::Index { index });
     }
 }
+
+/// Nothing stands before the first item of a list, where DataFusion counts from the end.
+fn before_first(access: &mut AccessExpr) {
+    if let AccessExpr::Subscript(Subscript::Index { index }) = access
+        && matches!(index, Expr::UnaryOp { op: UnaryOperator::Minus, .. })
+    {
+        *index = Expr::value(Value::Number("0".to_owned(), false));
+    }
+}
+
+fn is_row(function: &Function) -> bool {
+    function.name.to_string().eq_ignore_ascii_case("row")
+}
+
+/// `ROW(a, b)`, whose members are called f1 and f2.
+fn row(parts: Vec<Expr>) -> Expr {
+    let name = |place: usize| Expr::value(Value::SingleQuotedString(format!("f{}", place + 1)));
+    let members = parts.into_iter().enumerate().flat_map(|(place, part)| [name(place), part]);
+    call(ROW, members.collect())
+}
+
+/// The parts of what [`row`] has made.
+pub(super) fn row_parts(expr: &Expr) -> Option<Vec<Expr>> {
+    let Expr::Function(function) = expr else { return None };
+    let is_row = function.name.to_string() == ROW;
+    is_row
+        .then(|| super::calls::arguments(function))?
+        .map(|members| members.into_iter().skip(1).step_by(2).collect())
+}
+
+/// DataFusion's function of names and values.
+const ROW: &str = "named_struct";
 
 /// `mod(a, b)` is `a % b`.
 fn remainder(function: &Function) -> Option<Expr> {

@@ -5,12 +5,7 @@ use segue_types::{SqlState, SqlType, UserError};
 
 /// The error of `text`, which `ty` cannot hold.
 pub fn value_error(ty: &SqlType, text: &str, error: &ValueError) -> UserError {
-    let name = match ty {
-        SqlType::Numeric { .. } => "numeric".to_owned(),
-        SqlType::Timestamptz => "timestamp with time zone".to_owned(),
-        SqlType::Jsonb => "json".to_owned(),
-        other => other.to_string(),
-    };
+    let name = type_word(ty);
     let out_of_range = error.to_string().contains("out of range");
     if is_datetime(ty) && (out_of_range || is_written_as_datetime(text)) {
         let message = format!("date/time field value out of range: \"{text}\"");
@@ -30,6 +25,16 @@ pub fn value_error(ty: &SqlType, text: &str, error: &ValueError) -> UserError {
             };
             UserError::new(state, format!("invalid input syntax for type {name}: \"{text}\""))
         }
+    }
+}
+
+/// What messages call a type.
+pub(super) fn type_word(ty: &SqlType) -> String {
+    match ty {
+        SqlType::Numeric { .. } => "numeric".to_owned(),
+        SqlType::Timestamptz => "timestamp with time zone".to_owned(),
+        SqlType::Jsonb => "json".to_owned(),
+        other => other.to_string(),
     }
 }
 

@@ -8,6 +8,7 @@ use arrow::array::{ArrayRef, AsArray, TimestampMicrosecondArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, TimeUnit, TimestampMicrosecondType};
 use chrono::{DateTime, Offset, TimeZone};
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
@@ -97,8 +98,24 @@ fn convert(moments: &ArrayRef, zones: &ArrayRef) -> Result<ArrayRef> {
     Ok(Arc::new(if is_local { moved.with_timezone("+00:00") } else { moved }))
 }
 
-fn named(name: &str) -> Result<Tz> {
-    name.parse::<Tz>().map_err(|_| {
+/// The zone of this name, in any case, or of an offset; `None` when nobody knows it.
+pub fn time_zone(name: &str) -> Option<Tz> {
+    let known = chrono_tz::TZ_VARIANTS.iter().find(|zone| zone.name().eq_ignore_ascii_case(name));
+    known.map_or(name, |zone| zone.name()).parse().ok()
+}
+
+/// The zone in which a session reads and shows times; `None` for UTC, where nothing is to be done.
+pub(super) fn of_session(options: &ConfigOptions) -> Option<Tz> {
+    let name = options.execution.time_zone.as_deref()?;
+    let is_utc = ["+00:00", "utc", "etc/utc", "gmt", "z", "zulu"]
+        .iter()
+        .any(|utc| name.eq_ignore_ascii_case(utc));
+    if is_utc { None } else { time_zone(name) }
+}
+
+/// The zone that a value names.
+pub(super) fn named(name: &str) -> Result<Tz> {
+    time_zone(name).ok_or_else(|| {
         let message = format!("time zone \"{name}\" not recognized");
         let error = UserError::new(SqlState::INVALID_PARAMETER_VALUE, message)
             .with_hint("Give a name such as Europe/Berlin, or an offset such as +02:00.");
@@ -106,16 +123,16 @@ fn named(name: &str) -> Result<Tz> {
     })
 }
 
-fn to_local(moment_us: i64, zone: Tz) -> Option<i64> {
+pub(super) fn to_local(moment_us: i64, zone: Tz) -> Option<i64> {
     let moment = DateTime::from_timestamp_micros(moment_us)?.naive_utc();
     let ahead_s = zone.offset_from_utc_datetime(&moment).fix().local_minus_utc();
     moment_us.checked_add(i64::from(ahead_s) * 1_000_000)
 }
 
-/// Of two instants with one local time the first; in a gap the clocks are those before it.
-fn to_instant(local_us: i64, zone: Tz) -> Option<i64> {
+/// Of two instants with one local time the second; in a gap the clocks are those before it.
+pub(super) fn to_instant(local_us: i64, zone: Tz) -> Option<i64> {
     let local = DateTime::from_timestamp_micros(local_us)?.naive_utc();
-    let offset = match zone.offset_from_local_datetime(&local).earliest() {
+    let offset = match zone.offset_from_local_datetime(&local).latest() {
         Some(offset) => offset,
         None => zone.offset_from_utc_datetime(&(local - chrono::Duration::days(1))),
     };

@@ -1,7 +1,5 @@
 //! The session's time zone: UTC without a lookup, or a named one.
 
-use std::str::FromStr;
-
 use arrow::array::timezone::Tz;
 use chrono::{DateTime, Offset, TimeZone};
 
@@ -19,7 +17,7 @@ impl Zone {
         if ["utc", "gmt", "z", "etc/utc", "zulu"].contains(&name.to_ascii_lowercase().as_str()) {
             return Some(Zone::Utc);
         }
-        Tz::from_str(name).ok().map(Zone::Named)
+        segue_plan::dialect::time_zone(name).map(Zone::Named)
     }
 
     /// Seconds east of UTC at a moment.

@@ -16,6 +16,8 @@ use datafusion::logical_expr::{
 use segue_flow::AggregateFunction;
 use std::sync::Arc;
 
+use super::widened::{Widened, WidenedGroups};
+
 /// Both.
 pub(super) fn functions() -> [AggregateUDF; 2] {
     [(AggregateFunction::Sum, sum_udaf()), (AggregateFunction::Avg, avg_udaf())].map(
@@ -43,7 +45,7 @@ impl Typed {
             DataType::Null => DataType::Int64,
             other => other.clone(),
         };
-        if self.function == AggregateFunction::Sum && matches!(given, DataType::Interval(_)) {
+        if self.function == AggregateFunction::Sum && (is_narrow(&given) || is_interval(&given)) {
             return Some(given);
         }
         Some(match (self.function, self.function.result_type(&given)?) {
@@ -54,6 +56,45 @@ impl Typed {
             (_, result) => result,
         })
     }
+}
+
+impl Typed {
+    /// Whether integers are summed up, which DataFusion's accumulators take as bigints.
+    fn has_narrow(&self, args: &AccumulatorArgs<'_>) -> bool {
+        let given = args.expr_fields.first().map(|field| field.data_type());
+        self.function == AggregateFunction::Sum && given.is_some_and(is_narrow)
+    }
+
+    fn widened(
+        &self,
+        args: &AccumulatorArgs<'_>,
+        make: impl Fn(&AggregateUDF, AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>>,
+    ) -> Result<Box<dyn Accumulator>> {
+        let inner = make(
+            &self.inner,
+            AccumulatorArgs {
+                return_field: Arc::clone(&args.return_field),
+                expr_fields: args.expr_fields,
+                schema: args.schema,
+                ignore_nulls: args.ignore_nulls,
+                order_bys: args.order_bys,
+                is_reversed: args.is_reversed,
+                name: args.name,
+                is_distinct: args.is_distinct,
+                exprs: args.exprs,
+            },
+        )?;
+        let narrow = self.has_narrow(args);
+        Ok(if narrow { Box::new(Widened { inner, to: DataType::Int64 }) } else { inner })
+    }
+}
+
+fn is_narrow(ty: &DataType) -> bool {
+    matches!(ty, DataType::Int8 | DataType::Int16 | DataType::Int32)
+}
+
+fn is_interval(ty: &DataType) -> bool {
+    matches!(ty, DataType::Interval(_))
 }
 
 impl AggregateUDFImpl for Typed {
@@ -82,6 +123,9 @@ impl AggregateUDFImpl for Typed {
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
         match arguments {
             [DataType::Float32] => Ok(DataType::Float32),
+            [given] if self.function == AggregateFunction::Sum && is_narrow(given) => {
+                Ok(DataType::Int64)
+            }
             _ => self.inner.return_type(arguments),
         }
     }
@@ -89,7 +133,7 @@ impl AggregateUDFImpl for Typed {
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
         match args.return_field.data_type() {
             DataType::Float32 => segue_plan::dialect::sum_of_reals(&args),
-            _ => self.inner.accumulator(args),
+            _ => self.widened(&args, |inner, args| inner.accumulator(args)),
         }
     }
 
@@ -106,7 +150,9 @@ impl AggregateUDFImpl for Typed {
         &self,
         args: AccumulatorArgs<'_>,
     ) -> Result<Box<dyn GroupsAccumulator>> {
-        self.inner.create_groups_accumulator(args)
+        let narrow = self.has_narrow(&args);
+        let inner = self.inner.create_groups_accumulator(args)?;
+        Ok(if narrow { Box::new(WidenedGroups { inner, to: DataType::Int64 }) } else { inner })
     }
 
     fn create_sliding_accumulator(
@@ -115,7 +161,7 @@ impl AggregateUDFImpl for Typed {
     ) -> Result<Box<dyn Accumulator>> {
         match args.return_field.data_type() {
             DataType::Float32 => segue_plan::dialect::sum_of_reals(&args),
-            _ => self.inner.create_sliding_accumulator(args),
+            _ => self.widened(&args, |inner, args| inner.create_sliding_accumulator(args)),
         }
     }
 

@@ -11,6 +11,7 @@ mod series;
 mod session;
 mod simple;
 mod size;
+mod widened;
 
 use std::sync::Arc;
 

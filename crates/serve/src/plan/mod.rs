@@ -31,16 +31,22 @@ pub(crate) use state::{Identity, session_state};
 
 use crate::errors::user_error;
 use crate::session::Running;
+use crate::settings::Settings;
 
 /// A session's planner.
 pub(crate) struct Planner {
     state: Arc<SessionState>,
     cell: Arc<SnapshotCell>,
+    settings: Arc<Settings>,
 }
 
 impl Planner {
-    pub(crate) fn new(state: Arc<SessionState>, cell: Arc<SnapshotCell>) -> Planner {
-        Planner { state, cell }
+    pub(crate) fn new(
+        state: Arc<SessionState>,
+        cell: Arc<SnapshotCell>,
+        settings: Arc<Settings>,
+    ) -> Planner {
+        Planner { state, cell, settings }
     }
 
     /// What the next statement reads.
@@ -87,6 +93,11 @@ impl Planner {
         let text = &running.text;
         self.cell.begin(running);
         let mut state = self.state.as_ref().clone();
+        if let Ok(zone) = self.settings.get("timezone")
+            && !zone.eq_ignore_ascii_case("utc")
+        {
+            state.config_mut().options_mut().execution.time_zone = Some(zone);
+        }
         // now() is the time of the statement, not of the session.
         state.mark_start_execution();
         let physical =

@@ -22,7 +22,8 @@ static COMPATIBILITY: LazyLock<PostgresCompatibilityParser> =
 
 /// Whether a text asks the catalogs of PostgreSQL.
 pub(crate) fn mentions_catalog(text: &str) -> bool {
-    let text = text.to_ascii_lowercase();
+    // A function that users call.
+    let text = text.to_ascii_lowercase().replace("pg_typeof(", "");
     ["pg_", "information_schema", "regclass"].iter().any(|word| text.contains(word))
 }
 

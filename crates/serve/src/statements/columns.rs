@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow::datatypes::{Fields, Schema, SchemaRef};
-use sqlparser::ast::{Expr, Ident, Query, Select, SelectItem, SetExpr};
+use sqlparser::ast::{AccessExpr, Expr, Ident, Query, Select, SelectItem, SetExpr};
 
 use super::target::folded;
 
@@ -70,6 +70,7 @@ pub(super) fn told_apart(query: &mut Query) {
 /// Gives every expression that has no name a name of its own: two that are written differently can
 /// still have one name in DataFusion, which does not show casts.
 pub(super) fn all_told_apart(query: &mut Query) {
+    segue_plan::dialect::tell_apart(query);
     let Some(select) = first_select_mut(&mut query.body) else { return };
     for (place, item) in select.projection.iter_mut().enumerate() {
         if let SelectItem::UnnamedExpr(expr) = item
@@ -114,6 +115,10 @@ fn expression_name(expr: &Expr) -> Option<String> {
     let name = match expr {
         Expr::Identifier(name) => return Some(folded(name)),
         Expr::CompoundIdentifier(parts) => return parts.last().map(folded),
+        Expr::CompoundFieldAccess { access_chain, .. } => match access_chain.last() {
+            Some(AccessExpr::Dot(Expr::Identifier(name))) => return Some(folded(name)),
+            _ => return None,
+        },
         Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => return expression_name(inner),
         Expr::Function(function) => {
             return function.name.0.last().and_then(|part| part.as_ident()).map(folded);

@@ -9,6 +9,7 @@ use arrow::datatypes::{DataType, Field, Fields};
 use datafusion::common::{ExprSchema, ScalarValue};
 use datafusion::logical_expr::{ExprSchemable, LogicalPlan, LogicalPlanBuilder, col};
 use segue_catalog::Object;
+use segue_plan::dialect::is_absolute;
 use segue_types::{SqlState, SqlType, UserError, sql_type_of};
 use sqlparser::ast::{self, Expr, SetExpr, TableObject, UnaryOperator, Value};
 
@@ -269,7 +270,7 @@ fn literal_text(expr: &Expr, ty: &SqlType) -> Option<Option<String>> {
         Expr::Value(value) => match &value.value {
             Value::Null => Some(None),
             Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => {
-                Some(Some(text.clone()))
+                is_absolute(ty, text).then(|| Some(text.clone()))
             }
             Value::Boolean(value) if *ty == SqlType::Boolean => Some(Some(value.to_string())),
             Value::Number(text, _) if takes_number(ty, text) => Some(Some(text.clone())),

@@ -7,6 +7,7 @@ use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{Field, Fields, Schema};
 use datafusion::common::ScalarValue;
 use segue_catalog::{Object, ObjectState};
+use segue_plan::dialect::is_absolute;
 use segue_types::{SqlType, UserError, sql_type_of};
 use sqlparser::ast::{
     BinaryOperator, Expr, GroupByExpr, Query, Select, SelectItem, SetExpr, TableFactor,
@@ -195,7 +196,7 @@ fn constant(expr: &Expr, ty: &SqlType, parameters: &[ScalarValue]) -> Option<Sca
         },
         _ => return None,
     };
-    scalar_of_text(ty, &text).ok()
+    is_absolute(ty, &text).then(|| scalar_of_text(ty, &text).ok())?
 }
 
 /// Drivers send the smallest integer type that holds the value.

@@ -35,6 +35,11 @@ impl Dialect for SegueDialect {
         true
     }
 
+    /// `SELECT * EXCLUDE (a)`, which `* EXCEPT (a)` is read as.
+    fn supports_select_wildcard_exclude(&self) -> bool {
+        true
+    }
+
     fn identifier_quote_style(&self, identifier: &str) -> Option<char> {
         POSTGRES.identifier_quote_style(identifier)
     }

@@ -23,7 +23,10 @@ fn type_at_depth(cursor: &mut Cursor<'_>, depth: usize) -> Result<SqlType, Parse
     if depth > DEPTH_MAX {
         return Err(ParseError::TooDeep { offset });
     }
-    let mut ty = if cursor.is_word(0, "STRUCT") {
+    let mut ty = if let Some(quoted) = quoted_struct(cursor) {
+        cursor.advance();
+        super::parse_type(&quoted)?
+    } else if cursor.is_word(0, "STRUCT") {
         structure(cursor, depth)?
     } else {
         let (name, arguments) = type_name(cursor)?;
@@ -42,6 +45,17 @@ fn type_at_depth(cursor: &mut Cursor<'_>, depth: usize) -> Result<SqlType, Parse
         }
     }
     Ok(ty)
+}
+
+/// A struct as [`super::lexical`] writes it for sqlparser.
+fn quoted_struct(cursor: &Cursor<'_>) -> Option<String> {
+    match cursor.peek(0) {
+        Token::Word(word) if word.quote_style.is_some() => {
+            let is_struct = word.value.get(..6).is_some_and(|w| w.eq_ignore_ascii_case("struct"));
+            is_struct.then(|| word.value.clone()).filter(|text| text.ends_with('>'))
+        }
+        _ => None,
+    }
 }
 
 fn structure(cursor: &mut Cursor<'_>, depth: usize) -> Result<SqlType, ParseError> {
