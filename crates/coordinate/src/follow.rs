@@ -83,8 +83,8 @@ pub fn lead(leader: &ConsumerState) -> Option<Lead> {
     lead_since(leader, 0)
 }
 
-/// What a follower is to be told that has taken the lead of this revision, of the same process; 0 for one that has taken
-/// none.
+/// What a follower is to be told that has taken the lead of this revision, of the same process; 0 for one that has
+/// taken none.
 pub fn lead_since(leader: &ConsumerState, since: u64) -> Option<Lead> {
     let stage = leader.current();
     if !leader.is_in_last_stage() || !leader.is_durable(stage.activated_in) {
