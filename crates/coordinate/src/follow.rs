@@ -43,7 +43,19 @@ pub enum Role {
 /// The leader as of one step boundary; there is none before its last stage is active, durably.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lead {
+    pub extent: Extent,
     pub splits: BTreeMap<SplitId, LedSplit>,
+    /// What the next lead is to be counted from.
+    pub revision: u64,
+}
+
+/// How much of the leader a lead tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// All of its splits.
+    Whole,
+    /// Those that moved since the lead before.
+    Moved,
 }
 
 /// One split of the leader's last stage.
@@ -66,8 +78,14 @@ pub enum Listed {
     Removed,
 }
 
-/// What a leader's followers are to be told.
+/// All of what a leader's followers are to be told.
 pub fn lead(leader: &ConsumerState) -> Option<Lead> {
+    lead_since(leader, 0)
+}
+
+/// What a follower is to be told that has taken the lead of this revision, of the same process; 0 for one that has
+/// taken none.
+pub fn lead_since(leader: &ConsumerState, since: u64) -> Option<Lead> {
     let stage = leader.current();
     if !leader.is_in_last_stage() || !leader.is_durable(stage.activated_in) {
         return None;
@@ -82,7 +100,19 @@ pub fn lead(leader: &ConsumerState) -> Option<Lead> {
         let watermark = split.watermark;
         (id.clone(), LedSplit { start, next, bound, after, listed, watermark })
     };
-    Some(Lead { splits: stage.splits.iter().map(led).collect() })
+    let revision = leader.live.revision;
+    if since < leader.live.reshaped_at {
+        let splits = stage.splits.iter().map(led).collect();
+        return Some(Lead { extent: Extent::Whole, splits, revision });
+    }
+    let moved = leader.live.revisions.iter().filter(|(_, changed)| **changed > since);
+    let splits = moved.filter_map(|(id, _)| stage.splits.get_key_value(id)).map(led).collect();
+    Some(Lead { extent: Extent::Moved, splits, revision })
+}
+
+/// The revision of the lead that a follower has taken; 0 if it has none.
+pub fn led_by(follower: &ConsumerState) -> u64 {
+    follower.live.lead.as_ref().map_or(0, |lead| lead.revision)
 }
 
 /// The leader's splits whose rows must wait until this follower has met them.
@@ -177,12 +207,28 @@ impl ConsumerState {
         let may_meet = self.mode == Mode::Running
             && self.is_meeting()
             && self.is_durable(self.current().activated_in);
+        self.live.led_in_vain.extend(lead.splits.keys().cloned());
+        let known = match (self.live.lead.take(), lead.extent) {
+            (Some(mut known), Extent::Moved) => {
+                known.splits.extend(lead.splits);
+                Lead { revision: lead.revision, ..known }
+            }
+            (None, Extent::Moved) => panic!("what moved is told to those who know the rest"),
+            (_, Extent::Whole) => lead,
+        };
         if may_meet {
-            for (id, led) in &lead.splits {
-                self.meet(id, led, effects);
+            // What is met and has not moved is as it was.
+            let mut due = std::mem::take(&mut self.live.led_in_vain);
+            let is_met = |split: &Split| matches!(split.place, Place::Met { .. });
+            let unmet = self.current().splits.iter().filter(|(_, split)| !is_met(split));
+            due.extend(unmet.map(|(id, _)| id.clone()));
+            for id in due {
+                if let Some(led) = known.splits.get(&id) {
+                    self.meet(&id, led, effects);
+                }
             }
         }
-        self.live.lead = Some(lead);
+        self.live.lead = Some(known);
     }
 
     fn meet(&mut self, id: &SplitId, led: &LedSplit, effects: &mut Vec<Effect>) {

@@ -39,7 +39,7 @@
 //! 4. When the transaction is durable it calls `decide(EpochDurable)`. Every effect that depends on a
 //!    durable fact comes out here.
 //!
-//! At every step boundary it tells each follower where its leader stands ([`lead`], [`Event::Led`]), keeps
+//! At every step boundary it tells each follower where its leader stands ([`lead_since`], [`Event::Led`]), keeps
 //! back the leader's reports of splits that are [`held`], and gives the leader's rows of a split also to
 //! the followers that [`has_met`] it. A follower that [`has_met_all`] is merged into its leader.
 //!
@@ -78,7 +78,9 @@ mod watermark;
 pub use decide::{decide, recover, verdict};
 pub use error::{Cause, Contradiction, Failure};
 pub use event::{Assignment, Effect, Event, FailedBy, History, Report, Verdict};
-pub use follow::{Lead, LedSplit, Listed, Role, has_met, has_met_all, held, lead};
+pub use follow::{
+    Extent, Lead, LedSplit, Listed, Role, has_met, has_met_all, held, lead, lead_since, led_by,
+};
 pub use gap::{Gap, Gaps};
 pub use live::Dropped;
 pub use plan::{SplitPlan, SplitStart, StagePlan, StageStart};

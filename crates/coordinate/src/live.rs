@@ -3,7 +3,7 @@
 //!
 //! Invariant: nothing here is stored, and all of it is rebuilt by `recover` from what is.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use segue_types::{Epoch, Generation, Position, SplitId};
 
@@ -36,6 +36,14 @@ pub(crate) struct Live {
     pub durable_positions: BTreeMap<SplitId, Position>,
     /// Where the leader stood last, for a follower.
     pub lead: Option<Lead>,
+    /// Counts what followers have to learn of, since the process started.
+    pub revision: u64,
+    /// The revision in which more than single splits changed.
+    pub reshaped_at: u64,
+    /// The last revision of each split that changed by itself since then.
+    pub revisions: BTreeMap<SplitId, u64>,
+    /// Splits of the lead that moved while nothing could be met.
+    pub led_in_vain: BTreeSet<SplitId>,
     /// Rounds of a follower, by split that is not met.
     pub rounds: BTreeMap<SplitId, u32>,
     pub dropped: Dropped,
@@ -82,7 +90,8 @@ impl Live {
     /// The live half of a state that is durable up to `durable`.
     pub fn after(durable: Epoch) -> Live {
         let open = durable.next();
-        Live { open, durable, shaped_in: open, ..Live::default() }
+        let (revision, reshaped_at) = (1, 1);
+        Live { open, durable, shaped_in: open, revision, reshaped_at, ..Live::default() }
     }
 
     pub fn is_attached(&self) -> bool {
@@ -119,6 +128,23 @@ impl Live {
 
     pub fn moved(&mut self, split: &SplitId, position: &Position) {
         self.moved.insert(split.clone(), position.clone());
+        self.changed(split);
+    }
+
+    /// A split is not what followers know of it.
+    pub fn changed(&mut self, split: &SplitId) {
+        self.revision += 1;
+        match self.revisions.get_mut(split) {
+            Some(revision) => *revision = self.revision,
+            None => _ = self.revisions.insert(split.clone(), self.revision),
+        }
+    }
+
+    /// Any split may be another than followers know.
+    pub fn all_changed(&mut self) {
+        self.revision += 1;
+        self.reshaped_at = self.revision;
+        self.revisions.clear();
     }
 
     pub fn seal(&mut self, epoch: Epoch) {

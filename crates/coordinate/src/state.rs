@@ -213,6 +213,7 @@ impl ConsumerState {
     /// More than a position changed in the open epoch.
     pub(crate) fn reshape(&mut self) {
         self.touch();
+        self.live.all_changed();
         self.live.shaped_in = self.live.open;
     }
 

@@ -87,9 +87,10 @@ impl ConsumerState {
     /// Takes note of a split's own watermark.
     pub(crate) fn timed(&mut self, split: &SplitId, watermark: i64) {
         let stage = self.current_stage();
-        let Some(split) = self.stage_mut(stage).splits.get_mut(split) else { return };
-        if split.watermark < Some(watermark) {
-            split.watermark = Some(watermark);
+        let Some(timed) = self.stage_mut(stage).splits.get_mut(split) else { return };
+        if timed.watermark < Some(watermark) {
+            timed.watermark = Some(watermark);
+            self.live.changed(split);
             self.touch();
         }
     }

@@ -11,7 +11,8 @@ use std::sync::Arc;
 use segue_catalog::{ConsumerRef, ObjectKind, Settings};
 use segue_connect::{Ordering, Resume};
 use segue_coordinate::{
-    ConsumerState, Event, Mode, Role, StagePlan, has_met, has_met_all, held, lead, mode, positions,
+    ConsumerState, Event, Mode, Role, StagePlan, has_met, has_met_all, held, lead, lead_since,
+    led_by, mode, positions,
 };
 use segue_plan::stages::OnExpiry;
 use segue_types::{
@@ -256,10 +257,13 @@ impl World {
         let leaders: Vec<ConsumerId> =
             self.consumers.values().filter(leads).map(|c| c.id).collect();
         for leader in leaders {
-            let Some(lead) = lead(self.consumers[&leader].state()) else { continue };
             let mut holds = BTreeSet::new();
             for follower in self.consumers[&leader].meeting.followers.clone() {
-                self.tell(follower, Event::Led { lead: lead.clone() });
+                let since = led_by(self.consumers[&follower].state());
+                let Some(lead) = lead_since(self.consumers[&leader].state(), since) else {
+                    continue;
+                };
+                self.tell(follower, Event::Led { lead });
                 let state = self.consumers[&follower].state();
                 holds.extend(held(state));
                 if has_met_all(state) {

@@ -8,8 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use segue_coordinate::{
-    ConsumerState, Effect, Event, Mode, Verdict, decide, has_met, has_met_all, held, lead, mode,
-    recover, verdict,
+    ConsumerState, Effect, Event, Mode, Verdict, decide, has_met, has_met_all, held, lead,
+    lead_since, led_by, mode, recover, verdict,
 };
 use segue_types::{Boundedness, Epoch, Generation, SplitId};
 
@@ -221,17 +221,21 @@ impl<'w> Engine<'w> {
 
     /// The end of a step.
     fn boundary(&mut self) {
-        let now = lead(self.consumers[&LEADER].state());
-        let told = match self.sabotage {
-            Some(Sabotage::StaleLead) => std::mem::replace(&mut self.told, now),
-            _ => now,
+        let leader = self.consumers[&LEADER].state();
+        let stale = match self.sabotage {
+            Some(Sabotage::StaleLead) => std::mem::replace(&mut self.told, lead(leader)),
+            _ => None,
         };
-        let followers: Vec<usize> =
-            self.consumers.keys().copied().filter(|id| *id != LEADER).collect();
+        let told = |id: &usize| match self.sabotage {
+            Some(Sabotage::StaleLead) => stale.clone(),
+            _ => lead_since(leader, led_by(self.consumers[id].state())),
+        };
+        let followers = self.consumers.keys().copied().filter(|id| *id != LEADER);
+        let leads: Vec<_> = followers.map(|id| (id, told(&id))).collect();
         self.held.clear();
-        for id in followers {
+        for (id, lead) in leads {
             let consumer = self.consumers.get_mut(&id).expect("it was just listed");
-            if let Some(lead) = told.clone() {
+            if let Some(lead) = lead {
                 consumer.decide(Event::Led { lead });
             }
             self.held.extend(held(consumer.state()));
