@@ -1,5 +1,6 @@
-//! `kill -9` at random commits while joins, top-N, windows and distinct aggregates have changes in flight: after each
-//! restart every view equals the batch answer over the tables, and the tables what was acknowledged.
+//! `kill -9` at random commits while joins, top-N, windows and distinct aggregates have changes in flight, and sinks let
+//! theirs into tables: after each restart every view, and every table that a sink feeds, equals the batch answer over the
+//! tables, and the tables what was acknowledged.
 
 mod support;
 
@@ -53,6 +54,24 @@ const VIEWS: &[(&str, &str)] = &[
     ("of_views", "SELECT b.customer, j.region, b.amount FROM best b JOIN joined j ON j.id = b.id"),
 ];
 
+/// Tables that sinks feed, what they have, and the query of the sink.
+const FED: &[(&str, &str, &str)] = &[
+    (
+        "totals",
+        "customer bigint PRIMARY KEY, n bigint, s numeric(38,0)",
+        "SELECT customer, count(*) AS n, sum(amount) AS s FROM sold GROUP BY customer",
+    ),
+    (
+        "shown",
+        "customer bigint, id bigint PRIMARY KEY, amount bigint",
+        "SELECT customer, id, amount FROM best WHERE place = 1",
+    ),
+    ("every_change", "op bigint, n bigint, PRIMARY KEY (op)", CHANGES),
+];
+
+/// By what it did, how many rows there were of a changelog that a view keeps.
+const CHANGES: &str = "SELECT CASE WHEN changelog_op IN (1, 3) THEN 1 ELSE -1 END AS op, count(*) AS n FROM log GROUP BY 1";
+
 /// (customer, amount) by id.
 type Sold = BTreeMap<i64, (i64, i64)>;
 
@@ -101,13 +120,21 @@ async fn held(client: &Client) -> Sold {
 }
 
 async fn expect_views(client: &Client) {
-    for (name, query) in VIEWS {
+    let fed = FED.iter().map(|(name, _, query)| (name, query));
+    for (name, query) in VIEWS.iter().map(|(name, query)| (name, query)).chain(fed) {
         let mut kept = rows(client, &format!("SELECT * FROM {name}")).await;
         let mut expected = rows(client, query).await;
         kept.sort();
         expected.sort();
         assert_eq!(kept, expected, "{name}");
     }
+    let logged = "SELECT id, customer, amount FROM log GROUP BY id, customer, amount \
+                  HAVING sum(CASE WHEN changelog_op IN (1, 3) THEN 1 ELSE -1 END) = 1";
+    let mut logged = rows(client, logged).await;
+    let mut expected = rows(client, "SELECT id, customer, amount FROM sold").await;
+    logged.sort();
+    expected.sort();
+    assert_eq!(logged, expected, "what was logged adds up to the table");
 }
 
 /// How a round of statements ended.
@@ -152,6 +179,12 @@ async fn views_equal_the_batch_answer_after_a_kill_with_any_operator_in_flight()
     run(&client, customers).await;
     for (name, query) in VIEWS {
         run(&client, &format!("CREATE MATERIALIZED VIEW {name} AS {query}")).await;
+    }
+    let log = "CREATE MATERIALIZED VIEW log AS WITH c AS CHANGELOG FROM sold SELECT * FROM c";
+    run(&client, log).await;
+    for (name, columns, query) in FED {
+        run(&client, &format!("CREATE TABLE {name} ({columns})")).await;
+        run(&client, &format!("CREATE SINK to_{name} INTO {name} AS {query}")).await;
     }
     let mut random = Random(17);
     let mut sold = Sold::new();

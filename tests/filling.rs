@@ -136,6 +136,27 @@ async fn a_view_that_was_half_filled_when_the_server_died_is_filled_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sink_that_was_half_filled_when_the_server_died_gives_its_table_each_row_once() {
+    let (mut segue, client) = start().await;
+    run(&client, "CREATE TABLE fed (id bigint, v bigint) APPEND ONLY").await;
+    run(&client, "CREATE MATERIALIZED VIEW of_fed AS SELECT count(*) AS n, sum(v) AS s FROM fed")
+        .await;
+    let create =
+        "CREATE SINK feeding INTO fed AS SELECT id, v FROM large WITH (force_append_only = 'true')";
+    die_filling(&mut segue, 3, create).await;
+    let client = segue.connect().await;
+    run(&client, "WAIT").await;
+    run(&client, &format!("INSERT INTO large VALUES ({}, 1, 7)", 2 * ROWS)).await;
+    let expected = rows(&client, "SELECT count(*), sum(v) FROM large").await;
+    assert_eq!(rows(&client, "SELECT count(*), sum(v) FROM fed").await, expected);
+    assert_eq!(rows(&client, "SELECT n, s FROM of_fed").await, expected);
+    assert_eq!(
+        rows(&client, "SELECT count(DISTINCT id) FROM fed").await,
+        [[expected[0][0].clone()]]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_is_asked_to_stop_does_not_wait_until_a_view_is_filled() {
     let (mut segue, _) = start().await;
     segue.kill();

@@ -10,6 +10,7 @@ pub mod ports;
 pub mod postgres;
 pub mod proxy;
 pub mod pulsar;
+pub mod reading;
 pub mod segue;
 pub mod slt;
 pub mod wait;

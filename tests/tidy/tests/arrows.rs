@@ -41,7 +41,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "connector-datagen",
         ],
     ),
-    ("testkit", &["types"]),
+    ("testkit", &["types", "connect"]),
     (
         "bench",
         &[

@@ -1,26 +1,38 @@
 //! Floats as PostgreSQL prints them: the shortest digits that read back as the same value, with an exponent
-//! where the value is below 1e-4 or has more integer digits than the type can hold exactly.
+//! where the value is below 1e-4 or has more integer digits than the type can hold exactly. RisingWave writes more of
+//! them without an exponent.
 
 use std::fmt::Write;
+use std::ops::Range;
 
 use bytes::BytesMut;
 
+use super::Forms;
+
 /// Writes a `real`.
-pub(super) fn write_f32(value: f32, out: &mut BytesMut) {
+pub(super) fn write_f32(value: f32, forms: Forms, out: &mut BytesMut) {
     if let Some(word) = special(f64::from(value)) {
         out.extend_from_slice(word.as_bytes());
         return;
     }
-    layout(&format!("{value:e}"), 6, out);
+    let plain = match forms {
+        Forms::PostgreSql => -4..6,
+        Forms::RisingWave => -6..13,
+    };
+    layout(&format!("{value:e}"), &plain, out);
 }
 
 /// Writes a `double precision`.
-pub(super) fn write_f64(value: f64, out: &mut BytesMut) {
+pub(super) fn write_f64(value: f64, forms: Forms, out: &mut BytesMut) {
     if let Some(word) = special(value) {
         out.extend_from_slice(word.as_bytes());
         return;
     }
-    layout(&format!("{value:e}"), 15, out);
+    let plain = match forms {
+        Forms::PostgreSql => -4..15,
+        Forms::RisingWave => -5..16,
+    };
+    layout(&format!("{value:e}"), &plain, out);
 }
 
 fn special(value: f64) -> Option<&'static str> {
@@ -33,8 +45,8 @@ fn special(value: f64) -> Option<&'static str> {
     }
 }
 
-/// Lays out Rust's `-d.ddde±x`.
-fn layout(scientific: &str, digits_max: i32, out: &mut BytesMut) {
+/// Lays out Rust's `-d.ddde±x`; exponents in `plain` are not written.
+fn layout(scientific: &str, plain: &Range<i32>, out: &mut BytesMut) {
     let (mantissa, exponent) = scientific.split_once('e').expect("{:e} prints an exponent");
     let exponent: i32 = exponent.parse().expect("{:e} prints a number");
     let (sign, mantissa) = match mantissa.strip_prefix('-') {
@@ -42,7 +54,7 @@ fn layout(scientific: &str, digits_max: i32, out: &mut BytesMut) {
         None => ("", mantissa),
     };
     out.extend_from_slice(sign.as_bytes());
-    if !(-4..digits_max).contains(&exponent) {
+    if !plain.contains(&exponent) {
         let mark = if exponent < 0 { '-' } else { '+' };
         write!(out, "{mantissa}e{mark}{:02}", exponent.abs()).expect("a buffer takes all");
         return;

@@ -18,8 +18,8 @@ pub(super) fn write(column: &Column, row: usize, style: &Style, out: &mut BytesM
         }
         Values::Integer(values) => integer(values.value(row).into(), out),
         Values::BigInt(values) => integer(values.value(row), out),
-        Values::Real(values) => float::write_f32(values.value(row), out),
-        Values::Double(values) => float::write_f64(values.value(row), out),
+        Values::Real(values) => float::write_f32(values.value(row), style.forms, out),
+        Values::Double(values) => float::write_f64(values.value(row), style.forms, out),
         Values::Numeric { values, scale, trim } => {
             let fraction = match style.forms {
                 Forms::PostgreSql if *trim => Fraction::Trimmed,
