@@ -126,11 +126,8 @@ fn plan_error(message: &str) -> UserError {
         let message = "aggregate functions are not allowed in WHERE";
         return UserError::new(SqlState::GROUPING_ERROR, message).with_hint("Use HAVING.");
     }
-    if let Some((before, _)) = message.split_once(" not found in struct")
-        && let Some((_, member)) = before.rsplit_once(' ')
-    {
-        let message = format!("field \"{member}\" not found in struct type");
-        return UserError::new(SqlState::UNDEFINED_COLUMN, message);
+    if let Some(error) = missing_member(message) {
+        return error;
     }
     if has("unique expression names") {
         return UserError::new(SqlState::DUPLICATE_COLUMN, "a column is specified more than once")
@@ -182,6 +179,14 @@ fn plan_error(message: &str) -> UserError {
         SqlState::SYNTAX_ERROR
     };
     UserError::new(state, lower_first(message))
+}
+
+/// `Field x not found in struct`
+fn missing_member(message: &str) -> Option<UserError> {
+    let (before, _) = message.split_once(" not found in struct")?;
+    let (_, member) = before.rsplit_once(' ')?;
+    let message = format!("field \"{member}\" not found in struct type");
+    Some(UserError::new(SqlState::UNDEFINED_COLUMN, message))
 }
 
 /// The call in an "unknown function" error, and the function that was perhaps meant.

@@ -22,7 +22,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 use segue_types::{SqlType, sql_type_of};
 
-use super::{extremes, intervals, math, zone, zoned};
+use super::{extremes, intervals, zone, zoned};
 use convert::{Origin, converted};
 
 /// Puts our casts in the place of DataFusion's; it comes after type coercion.
@@ -59,7 +59,6 @@ impl AnalyzerRule for Casts {
 fn rewrite(expr: Expr, schema: &DFSchema, zone: Option<&str>) -> Result<Transformed<Expr>> {
     let Expr::Cast(Cast { expr: inner, field }) = &expr else {
         let other = intervals::compared(&expr, schema)
-            .or_else(|| math::rounded(&expr, schema))
             .or_else(|| extremes::of_nested(&expr, schema))
             .or_else(|| zoned::in_zone(&expr, schema, zone?));
         return Ok(other.map_or_else(|| Transformed::no(expr), Transformed::yes));

@@ -1,15 +1,14 @@
 //! Mathematics as PostgreSQL has it: what overflows or is not defined is an error, where DataFusion answers infinity or
 //! NaN; trigonometry in degrees, exact where the answer is.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Int32Array};
-use arrow::compute::{try_binary, try_unary};
-use arrow::datatypes::{DataType, Decimal128Type, FieldRef, Float64Type};
+use arrow::compute::{try_binary, try_unary, unary};
+use arrow::datatypes::{DataType, Decimal128Type, Field, FieldRef, Float64Type};
 use arrow::error::ArrowError;
-use datafusion::common::{DFSchema, Result};
-use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::{Expr, ExprSchemable, ScalarUDF};
+use datafusion::common::Result;
+use datafusion::logical_expr::ScalarUDF;
 use segue_types::{SqlState, SqlType, UserError};
 
 use super::general;
@@ -50,7 +49,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
         [value] => each(value, |x: f64| positive(x).map(f64::log10)),
         _ => both(columns, |base, x| Ok(positive(x)?.ln() / positive(base)?.ln())),
     }));
-    functions.push(ROUND.as_ref().clone());
+    functions.extend(whole_functions());
     functions.push(general::function("scale", decimal, integer, |columns, _| Ok(scale(columns))));
     functions.push(general::function("min_scale", decimal, integer, |columns, _| {
         Ok(min_scale(columns))
@@ -58,22 +57,63 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
     functions
 }
 
-static ROUND: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
-    Arc::new(general::function("dround", doubles::<1>, double, |columns, _| {
-        each(&columns[0], |x| Ok(x.round_ties_even()))
-    }))
-});
+/// How a fraction is made whole: of a decimal by its unit, and of a double precision.
+type Whole = (fn(i128, i128) -> i128, fn(f64) -> f64);
 
-/// `round` of a double precision, which goes to the even neighbour; `None` for what is no such call.
-pub(super) fn rounded(expr: &Expr, schema: &DFSchema) -> Option<Expr> {
-    let Expr::ScalarFunction(call) = expr else { return None };
-    let [argument] = call.args.as_slice() else { return None };
-    let is_round = call.func.name() == "round";
-    let is_float = || argument.get_type(schema).is_ok_and(|ty| ty == DataType::Float64);
-    (is_round && is_float()).then(|| {
-        let function = Arc::clone(&ROUND);
-        Expr::ScalarFunction(ScalarFunction::new_udf(function, vec![argument.clone()]))
+const CEIL: Whole = (|value, unit| -(-value).div_euclid(unit), f64::ceil);
+const FLOOR: Whole = (|value, unit| value.div_euclid(unit), f64::floor);
+const TRUNC: Whole = (|value, unit| value / unit, f64::trunc);
+/// Decimals away from zero, doubles to their even neighbour.
+const ROUND: Whole =
+    (|value, unit| (value.abs() + unit / 2) / unit * value.signum(), f64::round_ties_even);
+
+/// Functions whose result has no fraction, and no digits for one.
+fn whole_functions() -> Vec<ScalarUDF> {
+    vec![
+        general::function("ceil", number, whole_field, |c, f| whole(&c[0], f, CEIL)),
+        general::function("floor", number, whole_field, |c, f| whole(&c[0], f, FLOOR)),
+        general::function(TRUNC_WHOLE, number, whole_field, |c, f| whole(&c[0], f, TRUNC)),
+        general::function(ROUND_WHOLE, number, whole_field, |c, f| whole(&c[0], f, ROUND)),
+    ]
+}
+
+/// `round(x)` and `trunc(x)`, which with a second argument are DataFusion's.
+pub(super) const ROUND_WHOLE: &str = "round_whole";
+pub(super) const TRUNC_WHOLE: &str = "trunc_whole";
+
+fn number(given: &[DataType]) -> Option<Vec<DataType>> {
+    match given {
+        [DataType::Decimal128(..)] => Some(given.to_vec()),
+        _ => doubles::<1>(given),
+    }
+}
+
+fn whole_field(fields: &[FieldRef]) -> Result<FieldRef> {
+    Ok(match fields[0].data_type() {
+        DataType::Decimal128(precision, scale) if *scale > 0 => {
+            let digits = precision.saturating_sub(scale.unsigned_abs()).saturating_add(1);
+            general::typed(&SqlType::Numeric { precision: digits.min(38), scale: 0 })
+        }
+        other => Arc::new(Field::new("value", other.clone(), true)),
     })
+}
+
+fn whole(
+    column: &ArrayRef,
+    fields: &[FieldRef],
+    (of_decimal, of_double): Whole,
+) -> Result<ArrayRef> {
+    let to = whole_field(fields)?.data_type().clone();
+    match column.data_type() {
+        DataType::Decimal128(_, scale) if *scale > 0 => {
+            let unit = 10_i128.pow(scale.unsigned_abs().into());
+            let numbers = column.as_primitive::<Decimal128Type>();
+            let whole = unary::<_, _, Decimal128Type>(numbers, |value| of_decimal(value, unit));
+            Ok(Arc::new(whole.with_data_type(to)))
+        }
+        DataType::Decimal128(..) => Ok(Arc::clone(column)),
+        _ => each(column, |x| Ok(of_double(x))),
+    }
 }
 
 fn double(_: &[FieldRef]) -> Result<FieldRef> {
@@ -276,6 +316,15 @@ mod tests {
         assert_eq!([arcsine(0.5), arcsine(-1.0)], [30.0, -90.0]);
         assert_eq!([arccosine(0.5), arccosine(-1.0), arccosine(1.0)], [60.0, 180.0, 0.0]);
         assert!(sine(f64::INFINITY).is_nan() && tangent(f64::NAN).is_nan());
+    }
+
+    #[test]
+    fn fractions_are_made_whole() {
+        let of = |how: super::Whole| [-15, -10, 0, 15].map(|value| (how.0)(value, 10));
+        assert_eq!(of(super::CEIL), [-1, -1, 0, 2]);
+        assert_eq!(of(super::FLOOR), [-2, -1, 0, 1]);
+        assert_eq!(of(super::TRUNC), [-1, -1, 0, 1]);
+        assert_eq!(of(super::ROUND), [-2, -1, 0, 2]);
     }
 
     #[test]

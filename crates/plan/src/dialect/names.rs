@@ -86,7 +86,8 @@ const OF_NUMBERS: &[&str] = &[
 pub(super) fn function(function: &Function) -> Option<Expr> {
     let name = function.name.to_string().to_ascii_lowercase();
     let mut arguments = arguments(function)?;
-    if OF_NUMBERS.contains(&name.as_str()) {
+    let is_whole = matches!(name.as_str(), "round" | "trunc") && arguments.len() == 1;
+    if OF_NUMBERS.contains(&name.as_str()) && !is_whole {
         let mut any = false;
         for argument in &mut arguments {
             if is_text(argument) {
@@ -119,6 +120,8 @@ pub(super) fn function(function: &Function) -> Option<Expr> {
             let null = Expr::value(Value::SingleQuotedString("NULL".to_owned()));
             Some(call("coalesce", vec![call("quote_literal", vec![text.clone()]), null]))
         }
+        ("round", [value]) => Some(call(super::math::ROUND_WHOLE, vec![value.clone()])),
+        ("trunc", [value]) => Some(call(super::math::TRUNC_WHOLE, vec![value.clone()])),
         ("array_sort", [list]) => {
             let word = |text: &str| Expr::value(Value::SingleQuotedString(text.to_owned()));
             Some(call("array_sort", vec![list.clone(), word("ASC"), word("NULLS LAST")]))

@@ -63,7 +63,7 @@ impl ExprPlanner for Operators {
                 DataType::Timestamp(..) | DataType::Date32,
             )
             | (BinaryOperator::Minus, DataType::Date32, DataType::Timestamp(..)) => {
-                PlannerResult::Planned(difference(expr.left, expr.right))
+                PlannerResult::Planned(difference(expr.left, expr.right, [&left, &right]))
             }
             (BinaryOperator::Multiply, DataType::Time64(_), number) if is_number(number) => {
                 PlannerResult::Planned(call(Arithmetic::Times, to_interval(expr.left), expr.right))
@@ -120,8 +120,16 @@ fn to_timestamp(expr: Expr) -> Expr {
 }
 
 /// Days and the time of day that is left over, where DataFusion counts microseconds alone.
-fn difference(left: Expr, right: Expr) -> Expr {
-    function(Arithmetic::Difference, vec![to_timestamp(left), to_timestamp(right)])
+fn difference(left: Expr, right: Expr, types: [&DataType; 2]) -> Expr {
+    let has_zone = types.iter().any(|ty| matches!(ty, DataType::Timestamp(_, Some(_))));
+    // Between two instants the clocks of a zone do not count.
+    let operand = if has_zone { to_instant } else { to_timestamp };
+    function(Arithmetic::Difference, vec![operand(left), operand(right)])
+}
+
+fn to_instant(expr: Expr) -> Expr {
+    let zone = Some("+00:00".into());
+    Expr::Cast(Cast::new(Box::new(expr), DataType::Timestamp(TimeUnit::Microsecond, zone)))
 }
 
 fn is_float(ty: &DataType) -> bool {

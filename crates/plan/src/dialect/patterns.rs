@@ -1,5 +1,5 @@
-//! `LIKE … ESCAPE` and `SIMILAR TO`: their patterns in the forms that DataFusion knows, LIKE with a backslash and regular
-//! expressions.
+//! `LIKE … ESCAPE` and `SIMILAR TO`: their patterns in the forms that DataFusion knows, LIKE with a backslash and
+//! regular expressions.
 
 use std::sync::Arc;
 

@@ -282,7 +282,8 @@ mod tests {
         let text =
             "SELECT a -> 'b' ->> 0, |/ 4, ~1, ARRAY(SELECT x FROM t), substring(a FROM 'o.b')";
         let expected = "SELECT jsonb_get_text(jsonb_get(a, 'b'), 0), sqrt(4), ((1) # (-1)), \
-                        (SELECT array_agg(x) FROM t), regexp_match(a, 'o.b')[1]";
+                        list_cat((SELECT array_agg(x) FROM t), make_array()), \
+                        regexp_match(a, 'o.b')[1]";
         assert_eq!(rewritten(text), expected);
     }
 

@@ -213,13 +213,22 @@ impl Domain {
             return Ok(None);
         }
         let Some(plan) = self.push(&aggregate.input)? else { return Ok(None) };
-        let mut keys = self.inner_all(&aggregate.group_expr)?;
-        let (width, domain) = (keys.len(), self.names.len());
-        keys.extend(self.columns());
+        let given = self.inner_all(&aggregate.group_expr)?;
+        let width = given.len();
+        // A key may be a column of the domain itself; an aggregate has each key once.
+        let mut keys: Vec<Expr> = Vec::new();
+        for key in given.iter().cloned().chain(self.columns()) {
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
+        let place = |key| keys.iter().position(|known| known == key).expect("it was put there");
+        let places = given.iter().map(place).collect::<Vec<_>>();
+        let all = keys.len();
         let calls = self.inner_all(&aggregate.aggr_expr)?;
         let results = calls.len();
         let plan = LogicalPlan::Aggregate(Aggregate::try_new(Arc::new(plan), keys, calls)?);
-        let places = (0..width).chain(width + domain..width + domain + results);
+        let places = places.into_iter().chain(all..all + results);
         let node = LogicalPlan::Aggregate(aggregate.clone());
         let plan = self.at_places(plan, places, &node)?;
         if width > 0 { Ok(Some(plan)) } else { self.of_nothing_too(plan, aggregate).map(Some) }
