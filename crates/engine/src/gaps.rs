@@ -89,7 +89,7 @@ impl World {
         id: ConsumerId,
         report: Report,
         (stage, split): (StageIndex, SplitId),
-        gap: Gap,
+        gap: &Gap,
     ) {
         let consumer = &self.consumers[&id];
         let told = Event::Skipped { report, stage, split: split.clone(), gap: gap.clone() };
@@ -99,7 +99,7 @@ impl World {
             Verdict::Duplicate | Verdict::Stale => return self.tell(id, told),
         }
         let source = consumer.source.object;
-        let remark = describe(&consumer.source.stage(stage).name, &split, &gap);
+        let remark = describe(&consumer.source.stage(stage).name, &split, gap);
         tracing::warn!(source = %source, consumer = %id, "{remark}");
         let mut takers: Vec<ObjectId> =
             self.takers(consumer, stage, &split).iter().map(|taker| taker.object).collect();
@@ -108,7 +108,7 @@ impl World {
         for taker in takers {
             let Some(object) = self.catalog.get(taker) else { continue };
             let mut object = (**object).clone();
-            record(&mut object, source, stage, &split, &gap);
+            record(&mut object, source, stage, &split, gap);
             self.put_object(object).expect("it is there already under this name");
             self.jobs.remark(taker, &remark);
         }

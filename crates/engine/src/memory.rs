@@ -1,5 +1,5 @@
-//! The limits of memory: above the soft one no reader delivers, above the hard one the largest view is suspended. Before
-//! either, what is not in use leaves memory: see [`crate::resting`].
+//! The limits of memory: above the soft one no reader delivers, above the hard one the largest view is suspended.
+//! Before either, what is not in use leaves memory: see [`crate::resting`].
 //!
 //! What counts is the state of all tables and views, as their operators account for it; queues are bounded by
 //! themselves. It is looked at when an epoch is sealed: nothing grows by more than the queues in between.

@@ -181,7 +181,7 @@ impl Round {
             Content::Skipped { split, sequence, gap } => {
                 meter.away = None;
                 let report = Report { assignment, sequence };
-                return world.skip(id, report, (stage, split), gap);
+                return world.skip(id, report, (stage, split), &gap);
             }
             Content::Retrying(error) => {
                 tracing::info!(consumer = %id, %error, "will try again");

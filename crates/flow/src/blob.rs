@@ -237,8 +237,8 @@ impl StoredSizes {
     /// weigh more than
     /// half of the base, heaviest first. Groups grow evenly, so all would be due in one seal; what bases cost
     /// is therefore
-    /// spread over the next ones, twice the bytes of the deltas in each, unless the deltas outweigh the base. The groups
-    /// take turns, for the shards of an operator do not know of each other's.
+    /// spread over the next ones, twice the bytes of the deltas in each, unless the deltas outweigh the base.
+    /// The groups take turns, for the shards of an operator do not know of each other's.
     pub(crate) fn rebased(&mut self, deltas: &[SealedBlob]) -> [bool; GROUPS] {
         self.seals += 1;
         let mut rebased = [false; GROUPS];

@@ -120,8 +120,8 @@ impl Index {
         slots
     }
 
-    /// As [`Index::find_all`], where `matches` looks at what lies far apart: `touch(slot)` looks at the same before, for
-    /// a block of lookups at once.
+    /// As [`Index::find_all`], where `matches` looks at what lies far apart: `touch(slot)` looks at the same before,
+    /// for a block of lookups at once.
     pub(crate) fn find_touching(
         &self,
         hashes: &[u64],

@@ -87,7 +87,7 @@ impl Given {
             }
         }
         let rows = self.output.rows.gather(&slots);
-        let rows = RecordBatch::try_new(schema.clone(), rows.columns().to_vec());
+        let rows = RecordBatch::try_new(SchemaRef::clone(schema), rows.columns().to_vec());
         let rows = rows.expect("it was put out");
         (Some(Delta::weighted(rows, weights.into())), come)
     }

@@ -149,6 +149,12 @@ fn plan_error(message: &str) -> UserError {
             format!("argument of WHERE must be type boolean, not type {ty}"),
         );
     }
+    of_types(message)
+}
+
+/// What only the words tell of types that do not go together, or of what DataFusion has not.
+fn of_types(message: &str) -> UserError {
+    let has = |part: &str| message.contains(part);
     let state = if has("No function matches") || has("Function '") && has("failed to match") {
         SqlState::UNDEFINED_FUNCTION
     } else if has("Cannot infer common argument type")

@@ -67,7 +67,8 @@ fn rewrite(expr: Expr, schema: &DFSchema, zone: Option<&str>) -> Result<Transfor
     let Ok((_, given)) = inner.to_field(schema) else { return Ok(Transformed::no(expr)) };
     let Some(to) = sql_type_of(field) else { return Ok(Transformed::no(expr)) };
     let from = given.data_type();
-    if !is_ours(from, &to) && !(zone.is_some() && hangs_on_zone(from, &to)) {
+    let is_in_zone = zone.is_some() && hangs_on_zone(from, &to);
+    if !is_ours(from, &to) && !is_in_zone {
         return Ok(Transformed::no(expr));
     }
     let held = to.arrow_type();

@@ -53,7 +53,7 @@ fn replaced(columns: &[ArrayRef], _: &[FieldRef]) -> Result<ArrayRef> {
             continue;
         }
         let key = (patterns.value(row), flags.map_or("", |flags| flags.value(row)));
-        if !known.as_ref().is_some_and(|(pattern, flags, _)| (*pattern, *flags) == key) {
+        if known.as_ref().is_none_or(|(pattern, flags, _)| (*pattern, *flags) != key) {
             known = Some((key.0, key.1, compile(key.0, key.1)?));
         }
         let (_, _, pattern) = known.as_ref().expect("it was put there");

@@ -150,7 +150,7 @@ fn sessions(window: &Window, of: Of, gap_us: i64) -> Result<LogicalPlan> {
     };
     let number = Expr::WindowFunction(Box::new(number)).alias(&number_name);
     let input = over(&input, vec![number])?;
-    let calls = window.window_expr.iter().map(|call| of_session(call, named(&number_name)));
+    let calls = window.window_expr.iter().map(|call| of_session(call, &named(&number_name)));
     let calls = calls.collect::<Result<Vec<_>>>()?;
     let (own, helpers) = (window.input.schema().fields().len(), 2);
     let plan = over(&input, calls)?;
@@ -173,7 +173,7 @@ fn over(input: &Arc<LogicalPlan>, calls: Vec<Expr>) -> Result<Arc<LogicalPlan>> 
 }
 
 /// The call over the whole session of each row.
-fn of_session(call: &Expr, number: Expr) -> Result<Expr> {
+fn of_session(call: &Expr, number: &Expr) -> Result<Expr> {
     let called = call.clone().transform_down(|part| {
         let Expr::WindowFunction(mut call) = part else { return Ok(Transformed::no(part)) };
         call.params.order_by.pop();

@@ -10,7 +10,7 @@ use crate::Lines;
 
 /// The tokens as sqlparser reads them.
 pub(super) fn readable(
-    tokens: Vec<TokenWithSpan>,
+    tokens: &[TokenWithSpan],
     text: &str,
     lines: &Lines<'_>,
 ) -> Vec<TokenWithSpan> {

@@ -108,7 +108,7 @@ fn parse_foreign<T>(
 fn tokenize(text: &str, lines: &Lines<'_>) -> Result<Vec<TokenWithSpan>, ParseError> {
     let mut tokens = Vec::new();
     match Tokenizer::new(&DIALECT, text).tokenize_with_location_into_buf(&mut tokens) {
-        Ok(()) => Ok(forms::read(lexical::readable(tokens, text, lines))),
+        Ok(()) => Ok(forms::read(lexical::readable(&tokens, text, lines))),
         Err(error) => {
             let start = tokens.last().map_or(Location { line: 1, column: 1 }, |last| last.span.end);
             Err(unterminated(text, lines, start, &error.message))

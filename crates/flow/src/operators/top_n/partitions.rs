@@ -179,7 +179,7 @@ mod tests {
         let mut held = std::collections::BTreeSet::from([0_u32]);
         partitions.change(number, &[], &[0], |one, other| one.cmp(&other));
         for round in 0..200_u32 {
-            let coin = |slot: u32| (slot.wrapping_mul(2_654_435_761) ^ round * 40_503) >> 7 & 3;
+            let coin = |slot: u32| ((slot.wrapping_mul(2_654_435_761) ^ (round * 40_503)) >> 7) & 3;
             let gone = held.iter().copied().filter(|slot| *slot > 0 && coin(*slot) == 0);
             let gone = gone.collect::<Vec<_>>();
             let new = (1..60).filter(|slot| !held.contains(slot) && coin(*slot) == 1);

@@ -31,7 +31,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
         general::function("age", two_moments, interval, |columns, _| ages(columns)),
         justify!("justify_hours", |interval| same_sign(in_days(interval))),
-        justify!("justify_days", |interval| in_months(interval)),
+        justify!("justify_days", in_months),
         justify!("justify_interval", |interval| same_sign(in_months(in_days(interval)))),
     ]
 }
