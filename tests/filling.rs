@@ -94,10 +94,11 @@ async fn others_go_on_while_a_view_is_filled_and_what_changes_meanwhile_is_in_it
     expect_filled(&client).await;
 }
 
-/// Starts the creation of a view, during which the server dies after so many pieces.
+/// Starts the creation of a view, during which the server dies after so many pieces. They take their time, for the
+/// statement is to be accepted, durably, before that.
 async fn die_filling(segue: &mut Segue, pieces: usize, create: &str) {
     segue.kill();
-    segue.set_failpoints(&format!("mid-filling={pieces}*off->1*return"));
+    segue.set_failpoints(&format!("mid-filling={pieces}*sleep(150)->1*return"));
     segue.start_again();
     let client = segue.connect().await;
     run(&client, "SET background_ddl = true").await;
