@@ -181,7 +181,7 @@ CREATE SOURCE s (a int) WITH STAGES (
 --> STAGE h: files, bounded append, Plain native, start Earliest, stop None, key [], DeadLetter, options {"path": "x"}
 --> STAGE l: kafka, continuous append, Plain json, start Offsets({SplitId("0"): "1"}), stop None, key [], DeadLetter, options {"topic": "t"}
 -->   HANDOFF declared, nothing derived
---> NOTICE handoff from stage "h" to stage "l" is declared (ALLOW GAP is not needed): it starts at the given offsets; their existence, identity and retention are checked
+--> NOTICE handoff from stage "h" to stage "l" is declared: it starts at the given offsets; their existence, identity and retention are checked
 -- Reads without positions are read whole.
 CREATE SOURCE s (a int) WITH STAGES (
     first WITH (connector = 'files', path = 'x'),

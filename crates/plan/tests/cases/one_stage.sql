@@ -95,4 +95,7 @@ CREATE SOURCE s (a int) WITH (connector = 'kafka', topic = 't') FORMAT PLAIN ENC
 CREATE SOURCE s (a int) WITH (connector = 'kafka', topic = 't') FORMAT PLAIN ENCODE JSON ALLOW GAP;
 --> COLUMNS a integer
 --> STAGE s: kafka, continuous append, Plain json, start Earliest, stop None, key [], DeadLetter, options {"topic": "t"}
---> NOTICE ALLOW of stage "s" has no effect: it is the first
+CREATE SOURCE s (a int) WITH (connector = 'datagen') ALLOW GAP;
+--> COLUMNS a integer
+--> STAGE s: datagen, continuous append, Plain native, start Earliest, stop None, key [], DeadLetter, options {}
+--> NOTICE ALLOW of stage "s" has no effect: it is the first, and nothing of it expires

@@ -98,6 +98,7 @@ fn topic(config: &ReadConfig) -> Result<Capabilities, ConnectError> {
         produces: vec![HandoffKind::LogEnds],
         accepts: vec![HandoffKind::LogEnds, HandoffKind::Query, HandoffKind::Columns],
         latest: true,
+        replayable: Replayable::UntilRetention,
         ..capabilities(stopped(config), semantics)
     })
 }
