@@ -19,7 +19,7 @@ use datafusion::logical_expr::{Expr, Filter, Join, LogicalPlan, Projection, Subq
 use datafusion::scalar::ScalarValue;
 
 pub(crate) use one_row::is_one_row;
-pub(super) use shape::is_joined_by_datafusion;
+pub(super) use shape::{is_joined_by_datafusion, refers_outside};
 
 /// All of them in a plan, the inner ones first.
 pub(super) fn rewrite(plan: LogicalPlan) -> Result<LogicalPlan> {

@@ -1,8 +1,7 @@
 //! LATERAL over one row: `t, unnest(t.list) AS item` has no relation on its right side, only expressions of the left
 //! one, so it is no join but a projection of `t` that is unnested.
 //!
-//! DataFusion turns the other laterals into joins. What refers to the left side and is neither stays as it is, for
-//! DataFusion to refuse.
+//! DataFusion turns some of the other laterals into joins, [`super::correlated`] the rest.
 
 use std::sync::Arc;
 
@@ -12,6 +11,7 @@ use datafusion::logical_expr::{
     Expr, Filter, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Projection, Unnest,
 };
 
+use super::correlated::refers_outside;
 use super::items;
 
 /// All of them in a plan, the inner ones first.
@@ -26,7 +26,7 @@ pub(super) fn rewrite(plan: LogicalPlan) -> Result<LogicalPlan> {
 fn joined(join: Join) -> Result<Transformed<LogicalPlan>> {
     let is_lateral = matches!(join.join_type, JoinType::Inner | JoinType::Left)
         && join.on.is_empty()
-        && has_outer_columns(&join.right)?;
+        && refers_outside(&join.right)?;
     let keeps = join.join_type == JoinType::Left;
     let filter = join.filter.clone().filter(|filter| !is_true(filter));
     if !is_lateral || keeps && filter.is_some() {
@@ -57,15 +57,6 @@ fn joined(join: Join) -> Result<Transformed<LogicalPlan>> {
 
 fn is_true(filter: &Expr) -> bool {
     matches!(filter, Expr::Literal(ScalarValue::Boolean(Some(true)), _))
-}
-
-fn has_outer_columns(plan: &LogicalPlan) -> Result<bool> {
-    let mut found = false;
-    plan.apply_with_subqueries(|node| {
-        found |= node.contains_outer_reference();
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    Ok(found)
 }
 
 /// What a chain of nodes over one row becomes over another relation.

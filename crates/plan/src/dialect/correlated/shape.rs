@@ -124,7 +124,7 @@ fn exists(expr: &Expr, is_it: impl Fn(&Expr) -> bool) -> bool {
 }
 
 /// Whether anything in a plan refers to a query around it, be it one that is itself inside the plan.
-pub(super) fn refers_outside(plan: &LogicalPlan) -> Result<bool> {
+pub(in crate::dialect) fn refers_outside(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {
         found |= node.contains_outer_reference();
